@@ -1,0 +1,140 @@
+//! The words between a [`Connection`](crate::Connection) and whoever performs its I/O.
+//!
+//! Few, owned and dumb: an [`Output`] opens an id, [`Reply`]s bear that id back.
+//!
+//! | Output | Replies it may get | Ends with |
+//! |---|---|---|
+//! | [`Output::Open`] | [`Reply::Opened`], later [`Reply::GoingAway`] and [`Reply::Closed`]; or [`Reply::Failed`] | [`Output::Close`], `Closed` or the failure |
+//! | [`Output::Http`] | [`Reply::Http`] or [`Reply::Failed`] | the reply |
+//! | [`Output::Unary`] | [`Reply::Message`], then [`Reply::Finished`]; or [`Reply::Failed`] | `Finished` or the failure |
+//! | [`Output::ServerStream`] | [`Reply::Message`]s, then [`Reply::Finished`]; or [`Reply::Failed`] | `Finished`, the failure or [`Output::Cancel`] |
+//!
+//! [`Output::Cancel`] ends any request, [`Output::Close`] ends a transport and every request on it.
+//! Both are binding: the work and its sockets are dropped. Replies that cross with them are ignored.
+
+use crate::{Endpoint, Event, Failure, Status};
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use std::{fmt, net::SocketAddr, time::Duration};
+
+/// Names one request of a connection. Ids rise and are never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub(crate) u64);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// What a connection is told.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A wish of the application, or news of the clock.
+    Command(Command),
+    /// What came of a request.
+    Reply {
+        /// The id of the output that asked.
+        id: Id,
+        /// What came back.
+        reply: Reply,
+    },
+}
+
+impl From<Command> for Input {
+    fn from(command: Command) -> Self {
+        Self::Command(command)
+    }
+}
+
+/// Commands may be given in any state, any number of times, and are never an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Connect, and stay connected. While backing off: try at once.
+    Connect,
+    /// Close for good. Cancels all that is in flight; nothing follows but `Cancel`, `Close` and
+    /// [`Event::Closed`].
+    Close,
+    /// Nothing happened; deadlines that have passed fire.
+    Tick,
+    /// The machine was suspended for this long while the clock of `now` stood still. Every
+    /// remembered instant ages by it.
+    Slept(Duration),
+}
+
+/// What came of a request.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// The transport is open: TCP connected, TLS validated, `h2` agreed.
+    Opened {
+        /// The address of the socket's other end.
+        peer: SocketAddr,
+    },
+    /// The peer sent GOAWAY; requests in flight may still finish (RFC 9113 section 6.8).
+    GoingAway {
+        /// The HTTP/2 error code, 0 being NO_ERROR.
+        code: u32,
+    },
+    /// The open transport ended, and with it every request on it.
+    Closed(Failure),
+    /// The whole HTTP response.
+    Http(Response<Bytes>),
+    /// One gRPC message, without its five-byte prefix.
+    Message(Bytes),
+    /// The call is over, with this status.
+    Finished(Status),
+    /// The request failed below HTTP, or its answer passed the limit.
+    Failed(Failure),
+}
+
+/// What a connection asks for, or tells.
+#[derive(Debug, Clone)]
+pub enum Output {
+    /// Open a transport: resolve the host, connect TCP, TLS with ALPN `h2` alone, HTTP/2.
+    Open {
+        /// Names the transport from here on.
+        id: Id,
+        /// The server; its certificate is checked against the host.
+        to: Endpoint,
+    },
+    /// Send one HTTP request. The URI is a path; scheme and authority are the transport's.
+    /// Redirects are not followed.
+    Http {
+        /// Names the request.
+        id: Id,
+        /// The transport to send it on.
+        on: Id,
+        /// The request, body included.
+        request: Request<Bytes>,
+        /// The most bytes of body to read; a longer one is [`FailureKind::TooLarge`](crate::FailureKind::TooLarge).
+        limit: usize,
+    },
+    /// Call a unary gRPC method.
+    Unary(Call),
+    /// Call a server-streaming gRPC method.
+    ServerStream(Call),
+    /// Drop a request.
+    Cancel(Id),
+    /// Drop a transport, with every request on it.
+    Close(Id),
+    /// Something happened that the application may want to know.
+    Event(Event),
+}
+
+/// A gRPC call.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Names the call.
+    pub id: Id,
+    /// The transport to call on.
+    pub on: Id,
+    /// `/package.Service/Method`.
+    pub path: &'static str,
+    /// Metadata beyond what gRPC itself needs. Secret values are marked sensitive.
+    pub metadata: HeaderMap,
+    /// The request message, without its five-byte prefix.
+    pub message: Bytes,
+    /// The most bytes that one message of the answer may have; a longer one is
+    /// [`FailureKind::TooLarge`](crate::FailureKind::TooLarge).
+    pub limit: usize,
+}

@@ -1,0 +1,24 @@
+//! The connection of a client to a cluster of Chronicle servers, as a state machine without I/O.
+
+mod config;
+mod connection;
+mod connection_string;
+mod contract;
+mod endpoint;
+mod event;
+mod failure;
+mod io;
+mod strategy;
+
+pub use config::{Backoff, ClientInfo, Config, ConfigBuilder, ConfigError, Jitter, Timing};
+pub use connection::{Connection, State, Stats, WaitReason};
+pub use connection_string::{Authentication, ConnectionString, LoadBalancer, Secret, Servers};
+pub use contract::Contract;
+pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
+pub use event::{
+    AttemptError, CallError, CandidateError, DropCause, Event, FatalError, Findings, Incompatible,
+    Request, Session,
+};
+pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
+pub use io::{Call, Command, Id, Input, Output, Reply};
+pub use strategy::{Selector, Strategy};

@@ -1,0 +1,50 @@
+//! The committed code and descriptor set are what `protos/` says.
+
+use prost::Message as _;
+use std::{env, fs, path::Path};
+
+#[test]
+fn generated_files_are_what_the_protos_say() {
+    let out = tempdir();
+    tonic_prost_build::configure()
+        .build_client(false)
+        .build_server(true)
+        .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
+        .build_transport(false)
+        .out_dir(&out)
+        .compile_fds(compile("clients.proto"))
+        .unwrap();
+    let code = fs::read(Path::new(&out).join("cratis.chronicle.contracts.clients.rs")).unwrap();
+    check("clients.rs", &code);
+    check("session.desc", &compile("session.proto").encode_to_vec());
+}
+
+fn compile(file: &str) -> prost_types::FileDescriptorSet {
+    let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("protos");
+    let mut compiler = protox::Compiler::new([protos]).unwrap();
+    compiler
+        .include_imports(true)
+        .include_source_info(false)
+        .open_file(file)
+        .unwrap();
+    prost_types::FileDescriptorSet::decode(&*compiler.encode_file_descriptor_set()).unwrap()
+}
+
+fn check(name: &str, fresh: &[u8]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/generated")
+        .join(name);
+    if env::var_os("CHRONICLE_REGENERATE").is_some() {
+        fs::write(&path, fresh).unwrap();
+    }
+    assert!(
+        fs::read(&path).unwrap_or_default() == fresh,
+        "{name} is not what protos/ says; run CHRONICLE_REGENERATE=1 cargo test -p chronicle-connection-proto"
+    );
+}
+
+fn tempdir() -> String {
+    let dir = format!("{}/generated", env!("CARGO_TARGET_TMPDIR"));
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
