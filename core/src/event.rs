@@ -255,6 +255,20 @@ pub struct AttemptError {
     pub candidates: Vec<(Endpoint, Option<CandidateError>)>,
 }
 
+impl AttemptError {
+    /// Takes the causes of an earlier attempt where this one has none.
+    pub(crate) fn fill_in(&mut self, earlier: Self) {
+        for (server, cause) in earlier.candidates {
+            let known = self.candidates.iter_mut().find(|(mine, _)| *mine == server);
+            match known {
+                Some((_, known @ None)) => *known = cause,
+                Some((_, Some(_))) => {}
+                None => self.candidates.push((server, cause)),
+            }
+        }
+    }
+}
+
 impl fmt::Display for AttemptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no server could be connected")?;
