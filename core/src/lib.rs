@@ -9,11 +9,15 @@ mod error;
 mod event;
 mod failure;
 mod io;
+mod secret;
 mod strategy;
 
 pub use config::{Backoff, ClientInfo, Config, ConfigBuilder, ConfigError, Jitter, Timing};
 pub use connection::{Connection, State, Stats, WaitReason};
-pub use connection_string::{Authentication, ConnectionString, LoadBalancer, Secret, Servers};
+pub use connection_string::{
+    Authentication, ConnectionString, ConnectionStringBuilder, ConnectionStringError,
+    ConnectionStringErrorKind, LoadBalancer, Servers,
+};
 pub use contract::Contract;
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
 pub use error::{
@@ -22,4 +26,5 @@ pub use error::{
 pub use event::{Event, Session};
 pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
 pub use io::{Call, Command, Id, Input, Output, Reply};
+pub use secret::Secret;
 pub use strategy::{Selector, Strategy};
