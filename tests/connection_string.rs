@@ -4,6 +4,11 @@
     clippy::disallowed_methods,
     reason = "these tests read files of this workspace"
 )]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failure is a failed test"
+)]
 
 #[path = "../fuzz/src/connection_string.rs"]
 mod fuzzed;

@@ -1,6 +1,12 @@
 //! Properties of connection strings, and the builder. The cases one by one are in the tables under
 //! `tests/data` of the workspace.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failure is a failed test"
+)]
+
 #[path = "../../fuzz/src/connection_string.rs"]
 mod fuzzed;
 
