@@ -5,6 +5,7 @@ mod connection;
 mod connection_string;
 mod contract;
 mod endpoint;
+mod error;
 mod event;
 mod failure;
 mod io;
@@ -19,10 +20,10 @@ pub use connection_string::{
 };
 pub use contract::{Contract, ContractError};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
-pub use event::{
-    AttemptError, CallError, CandidateError, DropCause, Event, FatalError, Findings, Incompatible,
-    Request, Session,
+pub use error::{
+    AttemptError, CallError, CandidateError, DropCause, FatalError, Findings, Incompatible, Request,
 };
+pub use event::{Event, Session};
 pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
 pub use io::{Call, Command, Id, Input, Output, Reply};
 pub use secret::Secret;
