@@ -29,7 +29,11 @@ impl Runtime for Tokio {
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let host = host.to_owned();
         let lookup = move || (host.as_str(), port).to_socket_addrs();
-        let addresses = self.0.spawn_blocking(lookup).await.map_err(io::Error::other)??;
+        let addresses = self
+            .0
+            .spawn_blocking(lookup)
+            .await
+            .map_err(io::Error::other)??;
         Ok(addresses.collect())
     }
 

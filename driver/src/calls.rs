@@ -4,11 +4,11 @@
 //! unknown path must not pass for a word of a gRPC server.
 
 use crate::transport::Lane;
-use bytes::{Buf, Bytes, BytesMut};
-use chronicle_connection::{Call, Code, Failure, FailureKind, Origin, Reply, Status};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use chronicle_connection::{Code, Failure, FailureKind, Origin, Reply, Status};
 use futures_util::{Stream, StreamExt, stream};
 use http::{
-    HeaderMap, HeaderValue, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
     header::{CONTENT_TYPE, TE, USER_AGENT},
 };
 use http_body_util::{BodyExt, Full};
@@ -44,54 +44,44 @@ pub(crate) enum Answer {
 }
 
 /// Calls a gRPC method: [`Reply::Message`]s, then [`Reply::Finished`] or [`Reply::Failed`].
-pub(crate) fn grpc(lane: Lane, call: Call, answer: Answer) -> impl Stream<Item = Reply> {
-    let start = Reading::Start(lane, call, answer);
-    stream::unfold(start, |reading| async move {
-        match reading.next().await {
-            Ok((reply, next)) => Some((reply, next)),
-            Err(None) => None,
-            Err(Some(failure)) => Some((Reply::Failed(failure), Reading::Done)),
+pub(crate) fn grpc(
+    lane: Lane,
+    request: Request<Body>,
+    limit: usize,
+    answer: Answer,
+) -> impl Stream<Item = Reply> {
+    stream::once(async move {
+        match begin(lane, request, limit, answer).await {
+            Ok(Ok(messages)) => messages.replies().left_stream(),
+            Ok(Err(status)) => stream::iter([Reply::Finished(status)]).right_stream(),
+            Err(failure) => stream::iter([Reply::Failed(failure)]).right_stream(),
         }
     })
-    .boxed()
+    .flatten()
 }
 
-enum Reading {
-    Start(Lane, Call, Answer),
-    Messages(Messages),
-    Done,
-}
-
-impl Reading {
-    async fn next(self) -> Result<(Reply, Self), Option<Failure>> {
-        let mut messages = match self {
-            Self::Done => return Err(None),
-            Self::Messages(messages) => messages,
-            Self::Start(lane, call, answer) => {
-                let limit = call.limit;
-                let response = lane.clone().send(request(call)).await?;
-                let status = refusal(response.status(), response.headers())
-                    .or_else(|| status(response.headers()));
-                if let Some(status) = status {
-                    return Ok((Reply::Finished(status), Self::Done));
-                }
-                Messages {
-                    lane,
-                    body: response.into_body(),
-                    read: BytesMut::new(),
-                    limit,
-                    left: match answer {
-                        Answer::One => Some(1),
-                        Answer::Many => None,
-                    },
-                }
-            }
-        };
-        Ok(match messages.next().await? {
-            Ok(message) => (Reply::Message(message), Self::Messages(messages)),
-            Err(status) => (Reply::Finished(status), Self::Done),
-        })
-    }
+async fn begin(
+    lane: Lane,
+    request: Request<Body>,
+    limit: usize,
+    answer: Answer,
+) -> Result<Result<Messages, Status>, Failure> {
+    let response = lane.clone().send(request).await?;
+    let early =
+        refusal(response.status(), response.headers()).or_else(|| status(response.headers()));
+    Ok(match early {
+        Some(status) => Err(status),
+        None => Ok(Messages {
+            lane,
+            body: response.into_body(),
+            read: BytesMut::new(),
+            limit,
+            left: match answer {
+                Answer::One => Some(1),
+                Answer::Many => None,
+            },
+        }),
+    })
 }
 
 /// The messages of an answer, each after its five-byte prefix.
@@ -104,6 +94,18 @@ struct Messages {
 }
 
 impl Messages {
+    fn replies(self) -> impl Stream<Item = Reply> {
+        stream::unfold(Some(self), |messages| async {
+            let mut messages = messages?;
+            Some(match messages.next().await {
+                Ok(Ok(message)) => (Reply::Message(message), Some(messages)),
+                Ok(Err(status)) => (Reply::Finished(status), None),
+                Err(failure) => (Reply::Failed(failure), None),
+            })
+        })
+    }
+
+    /// The next message, or how the call ended.
     async fn next(&mut self) -> Result<Result<Bytes, Status>, Failure> {
         loop {
             if let Some(message) = self.take()? {
@@ -154,17 +156,17 @@ impl Messages {
     }
 }
 
-fn request(call: Call) -> Request<Body> {
-    let mut body = BytesMut::with_capacity(PREFIX + call.message.len());
-    body.extend_from_slice(&[0]);
-    // A message of 4 GiB cannot be sent by gRPC at all; the machine's have a few hundred bytes.
-    let length = u32::try_from(call.message.len()).unwrap_or(u32::MAX);
-    body.extend_from_slice(&length.to_be_bytes());
-    body.extend_from_slice(&call.message);
-    let mut request = Request::post(call.path)
-        .body(full(body.freeze()))
-        .unwrap_or_default();
-    *request.headers_mut() = call.metadata;
+/// The request of a gRPC call with one message.
+pub(crate) fn request(path: &'static str, metadata: HeaderMap, message: &[u8]) -> Request<Body> {
+    let mut body = BytesMut::with_capacity(PREFIX + message.len());
+    body.put_u8(0);
+    // gRPC has no messages of 4 GiB; those of the machine are contracts at most.
+    body.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    body.put_slice(message);
+    let mut request = Request::new(full(body.freeze()));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = Uri::from_static(path);
+    *request.headers_mut() = metadata;
     let headers = request.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(TE, HeaderValue::from_static("trailers"));

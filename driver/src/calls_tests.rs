@@ -1,10 +1,10 @@
 use crate::{
-    calls::{Answer, grpc, http},
+    calls::{Answer, grpc, http, request},
     testing::{Incoming, Order, Peer, Server, soon},
     transport::Transport,
 };
 use bytes::Bytes;
-use chronicle_connection::{Call, Code, Failure, FailureKind, Id, Origin, Reply, Status};
+use chronicle_connection::{Code, Failure, FailureKind, Origin, Reply, Status};
 use futures_util::{Stream, StreamExt};
 use h2::{Reason, SendStream};
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -36,7 +36,9 @@ async fn a_stream_brings_messages_however_they_are_cut() {
         let mut stream = answer(respond);
         let wire = [framed(b"one"), framed(b""), framed(b"three")].concat();
         for byte in wire {
-            stream.send_data(Bytes::copy_from_slice(&[byte]), false).unwrap();
+            stream
+                .send_data(Bytes::copy_from_slice(&[byte]), false)
+                .unwrap();
         }
         stream.send_trailers(trailers("14", "back%20soon")).unwrap();
     };
@@ -83,36 +85,62 @@ async fn what_is_no_grpc_answer_is_told_by_its_http_status() {
 
 #[tokio::test]
 async fn broken_answers_are_failures_of_their_kind() {
-    type Serve = fn(SendStream<Bytes>);
+    type Serve = fn(&mut SendStream<Bytes>);
     let cases: [(&str, FailureKind, Serve); 7] = [
-        ("an end without grpc-status", FailureKind::Protocol, |mut stream| {
-            stream.send_data(Bytes::new(), true).unwrap();
-        }),
-        ("trailers without grpc-status", FailureKind::Protocol, |mut stream| {
-            stream.send_trailers(HeaderMap::new()).unwrap();
-        }),
-        ("an end within a message", FailureKind::Protocol, |mut stream| {
-            stream.send_data(framed(b"message").slice(..7), false).unwrap();
+        (
+            "an end without grpc-status",
+            FailureKind::Protocol,
+            |stream| {
+                stream.send_data(Bytes::new(), true).unwrap();
+            },
+        ),
+        (
+            "trailers without grpc-status",
+            FailureKind::Protocol,
+            |stream| {
+                stream.send_trailers(HeaderMap::new()).unwrap();
+            },
+        ),
+        ("an end within a message", FailureKind::Protocol, |stream| {
+            stream
+                .send_data(framed(b"message").slice(..7), false)
+                .unwrap();
             stream.send_trailers(trailers("0", "")).unwrap();
         }),
-        ("a compressed message", FailureKind::Protocol, |mut stream| {
-            stream.send_data(Bytes::from_static(b"\x01\0\0\0\x01x"), false).unwrap();
+        ("a compressed message", FailureKind::Protocol, |stream| {
+            stream
+                .send_data(Bytes::from_static(b"\x01\0\0\0\x01x"), false)
+                .unwrap();
         }),
-        ("a message beyond the limit", FailureKind::TooLarge, |mut stream| {
-            stream.send_data(Bytes::from_static(b"\0\0\0\0\x65"), false).unwrap();
-        }),
-        ("a reset", FailureKind::Reset, |mut stream| {
+        (
+            "a message beyond the limit",
+            FailureKind::TooLarge,
+            |stream| {
+                stream
+                    .send_data(Bytes::from_static(b"\0\0\0\0\x65"), false)
+                    .unwrap();
+            },
+        ),
+        ("a reset", FailureKind::Reset, |stream| {
             stream.send_reset(Reason::INTERNAL_ERROR);
         }),
-        ("a reset that is no error", FailureKind::Protocol, |mut stream| {
-            stream.send_reset(Reason::NO_ERROR);
-        }),
+        (
+            "a reset that is no error",
+            FailureKind::Protocol,
+            |stream| {
+                stream.send_reset(Reason::NO_ERROR);
+            },
+        ),
     ];
     let (transport, mut peer) = connected().await;
     for (name, kind, serve) in cases {
         let mut replies = call(&transport, Answer::Many);
-        let answered = async { serve(answer(next(&mut peer).await.1)) };
-        let (reply, ()) = soon(async { tokio::join!(replies.next(), answered) }).await;
+        let answered = async {
+            let mut stream = answer(next(&mut peer).await.1);
+            serve(&mut stream);
+            stream
+        };
+        let (reply, _held) = soon(async { tokio::join!(replies.next(), answered) }).await;
         let Some(Reply::Failed(failure)) = reply else {
             panic!("{name}: {reply:?}");
         };
@@ -129,12 +157,19 @@ async fn a_second_message_to_a_unary_call_is_a_failure() {
         let mut stream = answer(next(&mut peer).await.1);
         let two = [framed(b"one"), framed(b"two")].concat();
         stream.send_data(two.into(), false).unwrap();
+        stream
     };
-    let (first, ()) = soon(async { tokio::join!(replies.next(), serve) }).await;
+    let (first, _held) = soon(async { tokio::join!(replies.next(), serve) }).await;
     assert_message(first, b"one");
     let second = soon(replies.next()).await;
     assert!(
-        matches!(&second, Some(Reply::Failed(Failure { kind: FailureKind::Protocol, .. }))),
+        matches!(
+            &second,
+            Some(Reply::Failed(Failure {
+                kind: FailureKind::Protocol,
+                ..
+            }))
+        ),
         "{second:?}"
     );
 }
@@ -160,7 +195,9 @@ async fn a_call_on_a_connection_that_dies_tells_how_it_died() {
 async fn http_reads_up_to_its_limit_and_no_further() {
     for (length, fits) in [(64, true), (65, false)] {
         let (transport, mut peer) = connected().await;
-        let request = Request::get("/connections/count").body(Bytes::new()).unwrap();
+        let request = Request::get("/connections/count")
+            .body(Bytes::new())
+            .unwrap();
         let serve = async {
             let (request, mut respond) = next(&mut peer).await;
             assert_eq!(request.uri().scheme_str(), Some("https"));
@@ -173,7 +210,10 @@ async fn http_reads_up_to_its_limit_and_no_further() {
         let (read, ()) = soon(async { tokio::join!(read, serve) }).await;
         match read {
             Ok(response) => {
-                assert_eq!((response.status().as_u16(), response.body().len()), (202, length));
+                assert_eq!(
+                    (response.status().as_u16(), response.body().len()),
+                    (202, length)
+                );
                 assert!(fits);
             }
             Err(failure) => {
@@ -189,15 +229,8 @@ async fn connected() -> (Transport, Peer) {
 }
 
 fn call(transport: &Transport, answer: Answer) -> impl Stream<Item = Reply> + Unpin + use<> {
-    let call = Call {
-        id: Id::from_number(1),
-        on: Id::from_number(0),
-        path: "/package.Service/Method",
-        metadata: HeaderMap::new(),
-        message: Bytes::from_static(b"ask"),
-        limit: 100,
-    };
-    grpc(transport.lane().clone(), call, answer)
+    let request = request("/package.Service/Method", HeaderMap::new(), b"ask");
+    grpc(transport.lane().clone(), request, 100, answer).boxed()
 }
 
 async fn next(peer: &mut Peer) -> Incoming {
@@ -209,7 +242,9 @@ async fn first_reply(response: http::response::Builder) -> Reply {
     let mut replies = call(&transport, Answer::One);
     let serve = async {
         let (_, mut respond) = next(&mut peer).await;
-        respond.send_response(response.body(()).unwrap(), true).unwrap();
+        respond
+            .send_response(response.body(()).unwrap(), true)
+            .unwrap();
     };
     let (reply, ()) = soon(async { tokio::join!(replies.next(), serve) }).await;
     reply.expect("no reply")
@@ -217,7 +252,9 @@ async fn first_reply(response: http::response::Builder) -> Reply {
 
 fn answer(mut respond: h2::server::SendResponse<Bytes>) -> SendStream<Bytes> {
     let response = Response::builder().header("content-type", "application/grpc+proto");
-    respond.send_response(response.body(()).unwrap(), false).unwrap()
+    respond
+        .send_response(response.body(()).unwrap(), false)
+        .unwrap()
 }
 
 fn framed(message: &[u8]) -> Bytes {

@@ -76,10 +76,7 @@ impl<R: Runtime> Race<R> {
             match attempt {
                 Some((address, Ok(socket))) => return Ok((address, socket)),
                 Some((address, Err(error))) => {
-                    self.failed(
-                        address,
-                        failures::from_io(&error, FailureKind::Unreachable),
-                    );
+                    self.failed(address, failures::from_io(&error, FailureKind::Unreachable));
                     self.start_next();
                 }
                 None => {

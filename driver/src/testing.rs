@@ -119,7 +119,8 @@ impl Server {
 
     /// Opens a transport to this server, and shows both ends of it.
     pub(crate) async fn connected(&self) -> (Transport, Peer) {
-        let (transport, peer) = soon(async { tokio::join!(self.open("localhost"), self.accept()) }).await;
+        let (transport, peer) =
+            soon(async { tokio::join!(self.open("localhost"), self.accept()) }).await;
         (transport.unwrap(), peer.unwrap())
     }
 
@@ -136,5 +137,7 @@ pub(crate) async fn open(tls: &Tls, to: &Endpoint) -> Result<Transport, Failure>
 /// The output of a future that has no reason to take long.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     let limit = Duration::from_secs(20);
-    tokio::time::timeout(limit, future).await.expect("takes far too long")
+    tokio::time::timeout(limit, future)
+        .await
+        .expect("takes far too long")
 }

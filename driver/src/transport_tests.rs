@@ -28,7 +28,10 @@ async fn dropping_a_transport_closes_its_socket_and_fails_live_streams_at_once()
     let held = soon(peer.requests.recv()).await.unwrap();
     drop(transport);
     let failure = soon(live).await.unwrap().unwrap_err();
-    assert_eq!(failure, Failure::new(FailureKind::Closed, "closed by this client"));
+    assert_eq!(
+        failure,
+        Failure::new(FailureKind::Closed, "closed by this client")
+    );
     soon(peer.gone).await.unwrap();
     drop(held);
 }
@@ -42,7 +45,9 @@ async fn a_goaway_with_live_streams_is_told_without_a_new_request() {
     let held = soon(peer.requests.recv()).await.unwrap();
     peer.orders.send(Order::GoAwayGracefully).ok().unwrap();
     let mut health = transport.health();
-    let seen = soon(health.wait_for(|health| health.going_away.is_some())).await.unwrap();
+    let seen = soon(health.wait_for(|health| health.going_away.is_some()))
+        .await
+        .unwrap();
     assert_eq!((seen.going_away, &seen.ended), (Some(0), &None));
     assert!(!live.is_finished());
     drop(held);
@@ -52,9 +57,14 @@ async fn a_goaway_with_live_streams_is_told_without_a_new_request() {
 async fn the_code_of_a_goaway_is_told_before_the_end() {
     let server = Server::new().await;
     let (transport, peer) = server.connected().await;
-    peer.orders.send(Order::GoAway(Reason::ENHANCE_YOUR_CALM)).ok().unwrap();
+    peer.orders
+        .send(Order::GoAway(Reason::ENHANCE_YOUR_CALM))
+        .ok()
+        .unwrap();
     let mut health = transport.health();
-    let seen = soon(health.wait_for(|health| health.ended.is_some())).await.unwrap();
+    let seen = soon(health.wait_for(|health| health.ended.is_some()))
+        .await
+        .unwrap();
     assert_eq!(seen.going_away, Some(11));
 }
 
@@ -64,9 +74,14 @@ async fn the_death_of_the_connection_is_told() {
     let (transport, peer) = server.connected().await;
     peer.orders.send(Order::Drop).ok().unwrap();
     let mut health = transport.health();
-    let seen = soon(health.wait_for(|health| health.ended.is_some())).await.unwrap();
+    let seen = soon(health.wait_for(|health| health.ended.is_some()))
+        .await
+        .unwrap();
     let ended = seen.ended.clone().unwrap();
-    assert!(matches!(ended.kind, FailureKind::Closed | FailureKind::Reset), "{ended}");
+    assert!(
+        matches!(ended.kind, FailureKind::Closed | FailureKind::Reset),
+        "{ended}"
+    );
 }
 
 #[tokio::test]
@@ -77,7 +92,9 @@ async fn the_limit_of_streams_is_read_off_the_wire() {
     let (transport, peer) =
         soon(async { tokio::join!(server.open("127.0.0.1"), server.accept_with(&http2)) }).await;
     let mut health = transport.as_ref().unwrap().health();
-    let seen = soon(health.wait_for(|health| health.settled)).await.unwrap();
+    let seen = soon(health.wait_for(|health| health.settled))
+        .await
+        .unwrap();
     assert_eq!(seen.max_streams, Some(7));
     drop(peer);
 }
@@ -85,7 +102,12 @@ async fn the_limit_of_streams_is_read_off_the_wire() {
 #[tokio::test]
 async fn the_certificate_is_checked_against_the_name_or_the_address() {
     let names = |names: &[&str]| {
-        CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+        CertificateParams::new(
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>(),
+        )
     };
     let by_name = Server::with(names(&["localhost"]).unwrap(), &[b"h2"]).await;
     let by_address = Server::with(names(&["127.0.0.1"]).unwrap(), &[b"h2"]).await;
@@ -120,7 +142,11 @@ async fn bad_certificates_are_told_apart() {
     let failure = refused(&server, &other.trust(), "localhost").await;
     assert!(matches!(failure.kind, FailureKind::Tls(_)), "{failure}");
     let failure = refused(&server, &unrelated().await, "localhost").await;
-    assert_eq!(failure.kind, FailureKind::Tls(TlsFailure::UnknownIssuer), "{failure}");
+    assert_eq!(
+        failure.kind,
+        FailureKind::Tls(TlsFailure::UnknownIssuer),
+        "{failure}"
+    );
 }
 
 #[tokio::test]
@@ -138,7 +164,11 @@ async fn a_server_without_h2_is_told_as_such() {
     for alpn in [&[b"http/1.1".as_slice()] as &[_], &[]] {
         let server = Server::with(certificate(), alpn).await;
         let failure = refused(&server, &server.trust(), "localhost").await;
-        assert_eq!(failure.kind, FailureKind::Tls(TlsFailure::NoHttp2), "{failure}");
+        assert_eq!(
+            failure.kind,
+            FailureKind::Tls(TlsFailure::NoHttp2),
+            "{failure}"
+        );
     }
 }
 
@@ -147,17 +177,27 @@ async fn a_server_without_tls_is_told_as_such() {
     let server = Server::new().await;
     let answer = async {
         let mut socket = server.tcp().await;
-        socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        socket
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
         socket
     };
     let (opened, _) = soon(async { tokio::join!(server.open("localhost"), answer) }).await;
-    assert_eq!(opened.err().unwrap().kind, FailureKind::Tls(TlsFailure::NotTls));
+    assert_eq!(
+        opened.err().unwrap().kind,
+        FailureKind::Tls(TlsFailure::NotTls)
+    );
 }
 
 #[tokio::test]
 async fn a_closed_port_is_refused_and_its_address_named() {
     let server = Server::new().await;
-    let (tls, to, address) = (server.trust(), server.endpoint("127.0.0.1"), server.address());
+    let (tls, to, address) = (
+        server.trust(),
+        server.endpoint("127.0.0.1"),
+        server.address(),
+    );
     drop(server);
     let failure = soon(open(&tls, &to)).await.err().unwrap();
     assert_eq!(failure.kind, FailureKind::Refused);
@@ -167,7 +207,10 @@ async fn a_closed_port_is_refused_and_its_address_named() {
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_a_dns_failure() {
     let to = Endpoint::new(Host::Name("no-such-host.invalid".to_owned()), 1);
-    let failure = soon(open(&Tls::new(true, b"").unwrap(), &to)).await.err().unwrap();
+    let failure = soon(open(&Tls::new(true, b"").unwrap(), &to))
+        .await
+        .err()
+        .unwrap();
     assert_eq!(failure.kind, FailureKind::Dns);
 }
 
@@ -176,9 +219,9 @@ async fn an_address_that_never_answers_holds_up_the_next_for_250_ms_only() {
     let server = Server::new().await;
     let silent = "192.0.2.1:1".parse().unwrap();
     let runtime = Scripted::new([(silent, Script::Silent), (server.address(), Script::Dial)]);
+    let tls = server.trust();
     let started = Instant::now();
-    let (opened, _) =
-        soon(async { tokio::join!(runtime.open(&server.trust()), server.accept()) }).await;
+    let (opened, _) = soon(async { tokio::join!(runtime.open(&tls), server.accept()) }).await;
     assert_eq!(opened.unwrap().peer(), server.address());
     assert!(started.elapsed() >= Duration::from_millis(250));
     assert_eq!(runtime.dialled(), [silent, server.address()]);
@@ -223,7 +266,8 @@ async fn refused(server: &Server, tls: &Tls, host: &str) -> Failure {
 /// Trusts a root that has nothing to do, by name either, with the servers of these tests.
 async fn unrelated() -> Tls {
     let mut root = CertificateParams::new(["elsewhere".to_owned()]).unwrap();
-    root.distinguished_name.push(rcgen::DnType::CommonName, "elsewhere");
+    root.distinguished_name
+        .push(rcgen::DnType::CommonName, "elsewhere");
     Server::with(root, &[b"h2"]).await.trust()
 }
 
@@ -270,7 +314,11 @@ impl Runtime for Scripted {
 
     async fn connect(&self, to: SocketAddr) -> io::Result<Self::Tcp> {
         self.dialled.lock().unwrap().push(to);
-        let (_, script) = self.script.iter().find(|(address, _)| *address == to).unwrap();
+        let (_, script) = self
+            .script
+            .iter()
+            .find(|(address, _)| *address == to)
+            .unwrap();
         match *script {
             Script::Dial => self.tokio.connect(to).await,
             Script::Silent => std::future::pending().await,
