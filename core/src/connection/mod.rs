@@ -87,6 +87,8 @@ use std::{
 pub struct Connection<R> {
     context: Context<R>,
     phase: Phase,
+    /// The last `now`.
+    given: Instant,
     /// How far the time of this machine is ahead of the `now`s it is given: the time slept.
     ahead: Duration,
 }
@@ -108,6 +110,7 @@ impl<R: Rng> Connection<R> {
         Self {
             context: Context::new(config, contract, rng, now),
             phase: Phase::Idle,
+            given: now,
             ahead: Duration::ZERO,
         }
     }
@@ -118,6 +121,7 @@ impl<R: Rng> Connection<R> {
     /// A reply that arrives exactly at its deadline wins. A deadline that is overdue fires as of
     /// `now`. A `now` before an earlier one is taken for that one.
     pub fn handle(&mut self, now: Instant, input: impl Into<Input>) {
+        self.given = now;
         let now = now.checked_add(self.ahead).unwrap_or(now);
         self.context.now = self.context.now.max(now);
         self.fire(|deadline, now| deadline < now);
@@ -145,13 +149,11 @@ impl<R: Rng> Connection<R> {
     /// while outputs are queued, later than that once they are drained, `None` where only an input
     /// can change anything.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let deadline = if self.context.outputs.is_empty() {
-            self.deadline()?.0
-        } else {
-            self.context.now
-        };
-        // Cannot fail: every instant of this machine is `ahead` of one that it was given.
-        deadline.checked_sub(self.ahead)
+        if !self.context.outputs.is_empty() {
+            return Some(self.given);
+        }
+        // `None` is out of reach: every instant of this machine is `ahead` of one it was given.
+        self.deadline()?.0.checked_sub(self.ahead)
     }
 
     /// Where the connection stands.
