@@ -86,7 +86,7 @@ async fn what_is_no_grpc_answer_is_told_by_its_http_status() {
 #[tokio::test]
 async fn broken_answers_are_failures_of_their_kind() {
     type Serve = fn(&mut SendStream<Bytes>);
-    let cases: [(&str, FailureKind, Serve); 7] = [
+    let cases: [(&str, FailureKind, Serve); 6] = [
         (
             "an end without grpc-status",
             FailureKind::Protocol,
@@ -124,13 +124,6 @@ async fn broken_answers_are_failures_of_their_kind() {
         ("a reset", FailureKind::Reset, |stream| {
             stream.send_reset(Reason::INTERNAL_ERROR);
         }),
-        (
-            "a reset that is no error",
-            FailureKind::Protocol,
-            |stream| {
-                stream.send_reset(Reason::NO_ERROR);
-            },
-        ),
     ];
     let (transport, mut peer) = connected().await;
     for (name, kind, serve) in cases {

@@ -5,16 +5,31 @@
     reason = "this crate performs I/O"
 )]
 
+mod body;
+mod builder;
 mod calls;
+mod channel;
+mod client;
+mod connect_error;
+mod deadline;
 mod dial;
+mod driver;
+mod events;
 mod failures;
 mod frames;
+mod pool;
 mod runtime;
 mod socket;
+mod suspend;
 mod tls;
 mod transport;
 
+pub use builder::Builder;
+pub use channel::Channel;
 pub use chronicle_connection as core;
+pub use client::Client;
+pub use connect_error::{ConnectError, IntoConnectionString};
+pub use events::{Events, Notice};
 pub use runtime::{NoRuntime, Runtime};
 pub use tls::TlsSetupError;
 
