@@ -13,11 +13,7 @@ pub use shared::{FaultsHandle, Stats};
 
 use crate::model::ModelConfig;
 use axum::Router;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::conn::auto,
-    service::TowerToHyperService,
-};
+use hyper_util::{rt::TokioIo, server::conn::auto, service::TowerToHyperService};
 use shared::Shared;
 use std::{
     future::Future,
@@ -266,7 +262,6 @@ impl Host {
         };
         self.shared.count(|stats| stats.handshakes += 1);
         let mut http = auto::Builder::new(self.tasks);
-        http.http1().timer(TokioTimer::new());
         http.http2().max_concurrent_streams(MAX_STREAMS);
         let service = TowerToHyperService::new(self.router);
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));

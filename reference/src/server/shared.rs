@@ -22,13 +22,13 @@ use tokio::{
 pub struct FaultsHandle(pub(super) Arc<Shared>);
 
 impl FaultsHandle {
-    /// Changes what is wrong. Requests that come in after the return see all of it.
+    /// Changes what is wrong. Requests that come in after the return see all of it. `change` must
+    /// not ask the server for anything.
     pub fn set(&self, change: impl FnOnce(&mut Faults)) {
-        let shared = &self.0;
-        shared.faults.send_modify(change);
-        let model = shared.faults.borrow().model.clone();
-        *shared.lock().model.config_mut() = model;
-        shared.wake.notify_one();
+        let mut state = self.0.lock();
+        self.0.faults.send_modify(change);
+        *state.model.config_mut() = self.0.faults.borrow().model.clone();
+        self.0.wake.notify_one();
     }
 
     /// Ends all `Connect` streams; `OK` ends them in good order.

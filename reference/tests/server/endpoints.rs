@@ -1,17 +1,16 @@
 //! What a server does when nothing is wrong with it, on real sockets.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
-
-mod client;
-
+use crate::{
+    client::{Client, http1, soon, tls},
+    quick, start, with_eviction_after,
+};
 use chronicle_connection_proto::clients::DescriptorSetResponse;
 use chronicle_reference_server::{
     Answer, Cluster, Server, ServerOptions,
     echo::{Payload, StreamRequest},
-    model::{Age, ModelConfig, Verdict},
+    model::{Age, Verdict},
     paths,
 };
-use client::{Client, http1, soon, tls};
 use futures_util::{StreamExt as _, stream};
 use http::{Method, StatusCode};
 use std::{future::pending, sync::Arc, time::Duration};
@@ -56,7 +55,7 @@ async fn an_unknown_path_is_not_found_and_for_grpc_unimplemented() {
 
 #[tokio::test]
 async fn a_client_is_registered_and_hears_keep_alives_until_it_ends_the_stream() {
-    let server = with_model(quick()).await;
+    let server = quick().await;
     let client = Client::new(&server).await;
     let mut stream = client.connect("a").await;
     for _ in 0..3 {
@@ -90,12 +89,7 @@ async fn a_client_whose_process_dies_is_gone() {
 
 #[tokio::test]
 async fn a_client_that_answers_stays_and_one_that_does_not_is_evicted_silently() {
-    let server = with_model(ModelConfig {
-        evict_after: Duration::from_secs(2),
-        evict_check: Duration::from_millis(100),
-        ..quick()
-    })
-    .await;
+    let server = with_eviction_after(Duration::from_secs(2)).await;
     let client = Client::new(&server).await;
     let mut silent = client.connect("silent").await;
     let mut answering = client.connect("answering").await;
@@ -266,25 +260,4 @@ async fn a_cluster_is_named_by_one_string() {
         b.port()
     );
     assert_eq!(cluster.connection_string(), expected);
-}
-
-async fn start() -> Server {
-    Server::start(ServerOptions::default()).await.unwrap()
-}
-
-async fn with_model(model: ModelConfig) -> Server {
-    let options = ServerOptions {
-        model,
-        ..ServerOptions::default()
-    };
-    Server::start(options).await.unwrap()
-}
-
-/// Keep-alives twenty times as fast, and no eviction for as long as a test takes.
-fn quick() -> ModelConfig {
-    ModelConfig {
-        keep_alive_interval: Duration::from_millis(50),
-        evict_after: Duration::from_secs(60),
-        ..ModelConfig::default()
-    }
 }

@@ -1,24 +1,14 @@
 //! Each thing that can be made to go wrong with a server, and set right again, on real sockets.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test in real time"
-)]
-
-mod client;
-
+use crate::{
+    INTERVAL,
+    client::{Client, soon, tls},
+    quick, with_eviction_after,
+};
 use chronicle_connection::Code;
-use chronicle_reference_server::{
-    Alpn, Answer, Server, ServerOptions, echo::Payload, model::ModelConfig, paths,
-};
-use client::{Client, soon, tls};
+use chronicle_reference_server::{Alpn, Answer, Server, echo::Payload, paths};
 use http::{Method, StatusCode};
-use std::{
-    io::ErrorKind,
-    time::{Duration, Instant},
-};
+use std::{io::ErrorKind, time::Instant};
 use tokio::{io::AsyncReadExt as _, net::TcpStream, time::timeout};
 
 #[tokio::test]
@@ -215,7 +205,7 @@ async fn tls_does_not_agree_to_http2() {
 
 #[tokio::test]
 async fn answers_to_keep_alives_vanish_and_the_client_is_evicted() {
-    let server = evicting().await;
+    let server = with_eviction_after(5 * INTERVAL).await;
     let client = Client::new(&server).await;
     let mut stream = client.connect("a").await;
     set(&server, paths::CONNECTION_KEEP_ALIVE, Answer::Hang);
@@ -232,7 +222,7 @@ async fn answers_to_keep_alives_vanish_and_the_client_is_evicted() {
 
 #[tokio::test]
 async fn answers_to_keep_alives_fail_and_do_not_count() {
-    let server = evicting().await;
+    let server = with_eviction_after(5 * INTERVAL).await;
     let client = Client::new(&server).await;
     let mut stream = client.connect("a").await;
     let answer = Answer::Grpc(Code::Internal, "no".to_owned());
@@ -300,29 +290,3 @@ fn set(server: &Server, path: &str, answer: Answer) {
 fn clear(server: &Server, path: &str) {
     server.faults().set(|faults| faults.on(path).answer = None);
 }
-
-/// A server with keep-alives twenty times as fast, and no eviction for as long as a test takes.
-async fn quick() -> Server {
-    start(Duration::from_secs(60)).await
-}
-
-/// The same, but with eviction.
-async fn evicting() -> Server {
-    start(5 * INTERVAL).await
-}
-
-async fn start(evict_after: Duration) -> Server {
-    let model = ModelConfig {
-        keep_alive_interval: INTERVAL,
-        evict_check: 2 * INTERVAL,
-        evict_after,
-        ..ModelConfig::default()
-    };
-    let options = ServerOptions {
-        model,
-        ..ServerOptions::default()
-    };
-    Server::start(options).await.unwrap()
-}
-
-const INTERVAL: Duration = Duration::from_millis(50);

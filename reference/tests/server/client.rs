@@ -28,18 +28,18 @@ use tonic_prost::ProstCodec;
 
 /// One HTTP/2 connection.
 #[derive(Clone)]
-pub struct Client {
+pub(crate) struct Client {
     http: http2::SendRequest<Body>,
     origin: Uri,
 }
 
 impl Client {
-    pub async fn new(server: &Server) -> Self {
+    pub(crate) async fn new(server: &Server) -> Self {
         Self::open(server).await.0
     }
 
     /// A client, and the end of its connection.
-    pub async fn open(server: &Server) -> (Self, JoinHandle<hyper::Result<()>>) {
+    pub(crate) async fn open(server: &Server) -> (Self, JoinHandle<hyper::Result<()>>) {
         let stream = tls(server, "localhost", &[b"h2"]).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
         let (http, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
@@ -49,11 +49,11 @@ impl Client {
         (Self { http, origin }, tokio::spawn(connection))
     }
 
-    pub fn echo(&self) -> EchoClient<Self> {
+    pub(crate) fn echo(&self) -> EchoClient<Self> {
         EchoClient::with_origin(self.clone(), self.origin.clone())
     }
 
-    pub async fn unary<Q, A>(&self, path: &'static str, question: Q) -> Result<A, Status>
+    pub(crate) async fn unary<Q, A>(&self, path: &'static str, question: Q) -> Result<A, Status>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
@@ -75,11 +75,14 @@ impl Client {
     }
 
     /// Registers with this connection id.
-    pub async fn connect(&self, id: &str) -> Streaming<ConnectionKeepAlive> {
+    pub(crate) async fn connect(&self, id: &str) -> Streaming<ConnectionKeepAlive> {
         self.try_connect(id).await.unwrap()
     }
 
-    pub async fn try_connect(&self, id: &str) -> Result<Streaming<ConnectionKeepAlive>, Status> {
+    pub(crate) async fn try_connect(
+        &self,
+        id: &str,
+    ) -> Result<Streaming<ConnectionKeepAlive>, Status> {
         let connection_id = id.to_owned();
         let request = ConnectRequest {
             connection_id,
@@ -88,11 +91,11 @@ impl Client {
         self.stream(paths::CONNECT, request).await
     }
 
-    pub async fn answer(&self, keep_alive: ConnectionKeepAlive) -> Result<(), Status> {
+    pub(crate) async fn answer(&self, keep_alive: ConnectionKeepAlive) -> Result<(), Status> {
         self.unary(paths::CONNECTION_KEEP_ALIVE, keep_alive).await
     }
 
-    pub async fn check(&self) -> Result<CompatibilityResponse, Status> {
+    pub(crate) async fn check(&self) -> Result<CompatibilityResponse, Status> {
         let request = CompatibilityRequest {
             descriptor_set: SESSION_DESCRIPTOR_SET.to_vec(),
             ..CompatibilityRequest::default()
@@ -107,7 +110,7 @@ impl Client {
         Ok((grpc, PathAndQuery::from_static(path)))
     }
 
-    pub async fn http(
+    pub(crate) async fn http(
         &self,
         method: Method,
         path: &str,
@@ -128,7 +131,7 @@ impl Client {
         whole(http.send_request(request).await?).await
     }
 
-    pub async fn get(&self, path: &str) -> (StatusCode, String) {
+    pub(crate) async fn get(&self, path: &str) -> (StatusCode, String) {
         let answer = self.http(Method::GET, path, "text/plain").await.unwrap();
         (answer.0, answer.2)
     }
@@ -149,7 +152,7 @@ impl tower_service::Service<Request<Body>> for Client {
 }
 
 /// A TLS connection that offers these protocols.
-pub async fn tls(
+pub(crate) async fn tls(
     server: &Server,
     name: &str,
     protocols: &[&[u8]],
@@ -174,7 +177,11 @@ pub async fn tls(
 }
 
 /// A request of an HTTP/1.1 client.
-pub async fn http1(server: &Server, method: Method, path: &str) -> (StatusCode, HeaderMap, String) {
+pub(crate) async fn http1(
+    server: &Server,
+    method: Method,
+    path: &str,
+) -> (StatusCode, HeaderMap, String) {
     let stream = tls(server, "localhost", &[b"http/1.1"]).await.unwrap();
     let (mut http, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -202,7 +209,7 @@ async fn whole(
 }
 
 /// Fails a test that would wait for ever.
-pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(20), future)
         .await
         .expect("nothing happened for 20 s")
