@@ -1,2 +1,59 @@
-//! .
-fn main() {}
+//! `chronicle`: connects to a cluster of Chronicle servers, stays connected, and tells what happens.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a program reads the clock and its environment"
+)]
+
+mod connect;
+mod embedded;
+mod render;
+
+use clap::{Args, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Reach a cluster of Chronicle servers, and stay connected.
+#[derive(Debug, Parser)]
+#[command(name = "chronicle", version, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Connect, print every transition with its reason and timing, and stay connected until Ctrl-C.
+    #[command(after_help = EXIT_CODES)]
+    Connect(ConnectArguments),
+}
+
+#[derive(Debug, Args)]
+struct ConnectArguments {
+    /// Where to connect: chronicle://host[:port][,host[:port]...][/?options]. Without it, the
+    /// environment variable CHRONICLE_CONNECTION_STRING says so; without both, --embedded holds.
+    connection_string: Option<String>,
+
+    /// Start three servers on loopback, connect to them, and take the one in use down and up again
+    /// every six seconds.
+    #[arg(long, conflicts_with = "connection_string")]
+    embedded: bool,
+
+    /// Exit after one connect, one drop and one reconnect.
+    #[arg(long)]
+    once: bool,
+
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  closed: by Ctrl-C, or with --once after the reconnect
+  1  gave up: not connected in time, refused by every server, or credentials refused
+  2  bad input: the connection string or an option is wrong";
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Connect(arguments) => connect::run(arguments),
+    }
+}

@@ -136,6 +136,7 @@ impl ConfigBuilder {
         if self.connect_timeout == Some(Duration::ZERO) {
             return Err(ConfigError::Zero("connect_timeout"));
         }
+        check_longest("connect_timeout", self.connect_timeout.unwrap_or_default())?;
         Ok(Config {
             servers,
             api_key,
@@ -176,6 +177,14 @@ fn agree_on_strategy(
             LoadBalancer::LeastConnections | LoadBalancer::RoundRobin | LoadBalancer::Random,
         ) => Err(ConfigError::Contradiction("loadBalancer")),
     }
+}
+
+/// Keeps the arithmetic of instants within bounds.
+fn check_longest(name: &'static str, duration: Duration) -> Result<(), ConfigError> {
+    if duration > LONGEST {
+        return Err(ConfigError::TooLong(name));
+    }
+    Ok(())
 }
 
 /// The deadlines and waits of a connection, each with the default that `Default` gives.
@@ -235,6 +244,19 @@ impl Timing {
                 return Err(ConfigError::Zero(name));
             }
         }
+        for (name, duration) in [
+            ("timing.selection_wait", self.selection_wait),
+            ("timing.open", self.open),
+            ("timing.count", self.count),
+            ("timing.stale_count", self.stale_count),
+            ("timing.reserve", self.reserve),
+            ("timing.check", self.check),
+            ("timing.first_keep_alive", self.first_keep_alive),
+            ("timing.keep_alive", self.keep_alive),
+            ("timing.answer_pace", self.answer_pace),
+        ] {
+            check_longest(name, duration)?;
+        }
         Ok(())
     }
 }
@@ -289,7 +311,7 @@ impl Backoff {
         if self.ceiling < self.base {
             return Err(ConfigError::CeilingBelowBase);
         }
-        Ok(())
+        check_longest("backoff.ceiling", self.ceiling)
     }
 }
 
@@ -315,6 +337,8 @@ pub enum ConfigError {
     Contradiction(&'static str),
     /// A duration that must not be zero is.
     Zero(&'static str),
+    /// A duration is longer than a year.
+    TooLong(&'static str),
     /// `backoff.ceiling` is below `backoff.base`.
     CeilingBelowBase,
     /// This version does not do that yet.
@@ -329,6 +353,7 @@ impl fmt::Display for ConfigError {
                 "{option} differs between the connection string and the code; set it in one place"
             ),
             Self::Zero(name) => write!(f, "{name} must be longer than zero"),
+            Self::TooLong(name) => write!(f, "{name} must not be longer than a year"),
             Self::CeilingBelowBase => {
                 f.write_str("backoff.ceiling is below backoff.base; raise the ceiling")
             }
@@ -340,3 +365,5 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);

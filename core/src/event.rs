@@ -1,6 +1,6 @@
 //! What happened to a connection, for applications and logs.
 
-use crate::{Code, Endpoint, Failure, Status};
+use crate::{AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError};
 use std::{fmt, net::SocketAddr, time::Duration};
 use uuid::Uuid;
 
@@ -79,308 +79,73 @@ pub struct Session {
     pub generation: u64,
 }
 
-/// A request of the connection itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
-    /// `GET /connections/count`
-    Count,
-    /// `POST /connections/reserve`
-    Reserve,
-    /// `ConnectionService/CheckCompatibility`
-    CheckCompatibility,
-    /// `ConnectionService/GetDescriptorSet`
-    GetDescriptorSet,
-    /// `ConnectionService/Connect`
-    Connect,
-    /// `ConnectionService/ConnectionKeepAlive`
-    KeepAlive,
-}
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Count => "GET /connections/count",
-            Self::Reserve => "POST /connections/reserve",
-            Self::CheckCompatibility => "CheckCompatibility",
-            Self::GetDescriptorSet => "GetDescriptorSet",
-            Self::Connect => "Connect",
-            Self::KeepAlive => "ConnectionKeepAlive",
-        })
-    }
-}
-
-/// How a request of the connection failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallError {
-    /// Below HTTP.
-    Failure(Failure),
-    /// With an HTTP status that is no success.
-    Http(u16),
-    /// With a gRPC status.
-    Status(Status),
-    /// The answer came and makes no sense.
-    Malformed(String),
-}
-
-impl fmt::Display for CallError {
+impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failure(failure) => failure.fmt(f),
-            Self::Http(status) => write!(f, "HTTP {status}"),
-            Self::Status(status) => status.fmt(f),
-            Self::Malformed(text) => write!(f, "malformed answer: {text}"),
-        }
-    }
-}
-
-/// Why a candidate is out for an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CandidateError {
-    /// No transport could be opened.
-    Unreachable(Failure),
-    /// The transport ended before the session was up.
-    Closed(Failure),
-    /// The server sent GOAWAY before the session was up.
-    GoingAway {
-        /// The HTTP/2 error code.
-        code: u32,
-    },
-    /// A request of the handshake failed.
-    Call {
-        /// The request.
-        request: Request,
-        /// How.
-        error: CallError,
-    },
-    /// The server refuses the credentials, or asks for some where there are none.
-    Credentials {
-        /// The request that was refused.
-        request: Request,
-        /// The server's words.
-        status: Status,
-    },
-    /// The contracts of client and server do not match, or nobody can tell.
-    Incompatible(Incompatible),
-    /// The server took the session and sent no keep-alive in time.
-    NoKeepAlive {
-        /// How long it had.
-        waited: Duration,
-    },
-}
-
-impl fmt::Display for CandidateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(failure) => failure.fmt(f),
-            Self::Closed(failure) => write!(f, "transport ended during the handshake: {failure}"),
-            Self::GoingAway { code } => {
-                write!(f, "server is going away (GOAWAY code {code})")
+            Self::Connecting {
+                attempt,
+                candidates,
+            } => {
+                write!(f, "connecting, attempt {attempt}, to")?;
+                candidates
+                    .iter()
+                    .try_for_each(|candidate| write!(f, " {candidate}"))
             }
-            Self::Call { request, error } => write!(f, "{request} failed: {error}"),
-            Self::Credentials { request, status } => {
-                write!(f, "credentials refused by {request}: {status}")
-            }
-            Self::Incompatible(incompatible) => incompatible.fmt(f),
-            Self::NoKeepAlive { waited } => {
-                write!(f, "no keep-alive within {} of Connect", Seconds(*waited))
-            }
-        }
-    }
-}
-
-/// The verdict that client and server do not speak the same contract.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Incompatible {
-    /// The version of this client.
-    pub client_version: String,
-    /// The version of this client's contract.
-    pub client_protocol_version: String,
-    /// The version of the server, where it told.
-    pub server_version: String,
-    /// The version of the server's contract, where it told.
-    pub server_protocol_version: String,
-    /// Every finding.
-    pub findings: Findings,
-}
-
-/// What was found about two contracts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Findings {
-    /// The server's own list, in its words. Empty where it said no without a reason.
-    Reported(Vec<String>),
-    /// The server has no way to compare that this client can use.
-    CannotVerify(String),
-}
-
-impl fmt::Display for Incompatible {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |version: &str| match version {
-            "" => "unknown".to_owned(),
-            version => version.to_owned(),
-        };
-        match &self.findings {
-            Findings::Reported(_) => f.write_str("incompatible contracts")?,
-            Findings::CannotVerify(why) => write!(
-                f,
-                "cannot verify that the contracts are compatible, because {why}"
-            )?,
-        }
-        write!(
-            f,
-            " (client {}, contract {}; server {}, contract {})",
-            told(&self.client_version),
-            told(&self.client_protocol_version),
-            told(&self.server_version),
-            told(&self.server_protocol_version),
-        )?;
-        match &self.findings {
-            Findings::Reported(findings) if findings.is_empty() => {
-                f.write_str("; the server gave no reason")
-            }
-            Findings::Reported(findings) => {
-                findings.iter().try_for_each(|finding| write!(f, "; {finding}"))
-            }
-            Findings::CannotVerify(_) => f.write_str(
-                "; if you know that they are, set skipCompatibilityCheck=true in the connection string",
-            ),
-        }
-    }
-}
-
-/// What became of every candidate of a failed attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptError {
-    /// The candidates in the order of the list, each with its cause. A candidate that was never
-    /// tried has none.
-    pub candidates: Vec<(Endpoint, Option<CandidateError>)>,
-}
-
-impl fmt::Display for AttemptError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no server could be connected")?;
-        for (index, (server, cause)) in self.candidates.iter().enumerate() {
-            let separator = if index == 0 { ": " } else { "; " };
-            match cause {
-                Some(cause) => write!(f, "{separator}{server}: {cause}")?,
-                None => write!(f, "{separator}{server}: not tried")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for AttemptError {}
-
-/// Why a session ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DropCause {
-    /// No keep-alive for longer than the threshold.
-    Silence {
-        /// Since the last keep-alive.
-        silent: Duration,
-    },
-    /// The server acknowledged no answer for longer than the threshold: it has evicted, or will
-    /// evict, this client without a word.
-    Unacknowledged {
-        /// Since the sending of the newest acknowledged answer.
-        unacknowledged: Duration,
-    },
-    /// The stream of keep-alives ended with a status, OK included.
-    StreamEnded(Status),
-    /// The stream of keep-alives broke.
-    StreamFailed(Failure),
-    /// The transport ended.
-    TransportClosed(Failure),
-    /// The server sent GOAWAY.
-    GoingAway {
-        /// The HTTP/2 error code, 0 being NO_ERROR.
-        code: u32,
-    },
-    /// A keep-alive bore the id of another connection.
-    ForeignKeepAlive {
-        /// That id.
-        connection_id: String,
-    },
-    /// A keep-alive could not be read.
-    MalformedKeepAlive(String),
-    /// The server refuses the credentials of an answer.
-    Credentials(Status),
-}
-
-impl fmt::Display for DropCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Silence { silent } => {
-                write!(f, "no keep-alive for {}", Seconds(*silent))
-            }
-            Self::Unacknowledged { unacknowledged } => write!(
-                f,
-                "no keep-alive answer acknowledged for {}",
-                Seconds(*unacknowledged)
-            ),
-            Self::StreamEnded(status) if status.code == Code::Ok => {
-                f.write_str("server ended the keep-alive stream")
-            }
-            Self::StreamEnded(status) => write!(f, "keep-alive stream ended: {status}"),
-            Self::StreamFailed(failure) => write!(f, "keep-alive stream failed: {failure}"),
-            Self::TransportClosed(failure) => write!(f, "transport ended: {failure}"),
-            Self::GoingAway { code } => {
-                write!(f, "server is going away (GOAWAY code {code})")
-            }
-            Self::ForeignKeepAlive { connection_id } => {
-                write!(f, "keep-alive for another connection, {connection_id:?}")
-            }
-            Self::MalformedKeepAlive(text) => write!(f, "malformed keep-alive: {text}"),
-            Self::Credentials(status) => {
-                write!(f, "credentials of a keep-alive answer refused: {status}")
-            }
-        }
-    }
-}
-
-/// Why a connection gave up for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FatalError {
-    /// Every candidate refused the contract in one attempt.
-    Incompatible(AttemptError),
-    /// The first connect failed for its credentials.
-    Credentials {
-        /// The server that refused.
-        server: Endpoint,
-        /// The request that was refused.
-        request: Request,
-        /// The server's words.
-        status: Status,
-    },
-    /// The first connect did not succeed in time.
-    ConnectTimeout {
-        /// The time it had.
-        timeout: Duration,
-        /// What is known of every candidate of the last attempt.
-        last: AttemptError,
-    },
-}
-
-impl fmt::Display for FatalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Incompatible(error) => write!(f, "every server refused: {error}"),
-            Self::Credentials {
+            Self::Selected {
                 server,
-                request,
-                status,
-            } => write!(f, "{server} refused the credentials of {request}: {status}"),
-            Self::ConnectTimeout { timeout, last } => {
-                write!(f, "not connected within {}: {last}", Seconds(*timeout))
+                count: Some(count),
+            } => write!(f, "selected {server}, which has {count} clients"),
+            Self::Selected {
+                server,
+                count: None,
+            } => write!(f, "selected {server}"),
+            Self::ReserveFailed { server, cause } => {
+                write!(
+                    f,
+                    "{server} took no reservation ({cause}); going on without"
+                )
             }
+            Self::Compatible {
+                server,
+                server_version,
+            } if server_version.is_empty() => write!(f, "{server} is compatible"),
+            Self::Compatible {
+                server,
+                server_version,
+            } => write!(f, "{server} is compatible, version {server_version}"),
+            Self::CandidateFailed { server, cause } => write!(f, "{server} failed: {cause}"),
+            Self::BackingOff {
+                error: Some(error),
+                wait,
+            } => write!(f, "{error}; next attempt in {}", Seconds(*wait)),
+            Self::BackingOff { error: None, wait } => write!(
+                f,
+                "the session was too short to be stable; next attempt in {}",
+                Seconds(*wait)
+            ),
+            Self::Connected(session) => write!(
+                f,
+                "connected to {} at {}, connection {}",
+                session.server, session.peer, session.connection_id
+            ),
+            Self::Disconnected {
+                session,
+                cause,
+                lasted,
+            } => write!(
+                f,
+                "disconnected from {} after {}: {cause}",
+                session.server,
+                Seconds(*lasted)
+            ),
+            Self::Failed(error) => write!(f, "gave up: {error}"),
+            Self::Closed => f.write_str("closed"),
         }
     }
 }
-
-impl std::error::Error for FatalError {}
 
 /// A duration as a person reads it: `5.2 s`.
-struct Seconds(Duration);
+pub(crate) struct Seconds(pub(crate) Duration);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

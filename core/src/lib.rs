@@ -5,20 +5,26 @@ mod connection;
 mod connection_string;
 mod contract;
 mod endpoint;
+mod error;
 mod event;
 mod failure;
 mod io;
+mod secret;
 mod strategy;
 
 pub use config::{Backoff, ClientInfo, Config, ConfigBuilder, ConfigError, Jitter, Timing};
 pub use connection::{Connection, State, Stats, WaitReason};
-pub use connection_string::{Authentication, ConnectionString, LoadBalancer, Secret, Servers};
-pub use contract::Contract;
-pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
-pub use event::{
-    AttemptError, CallError, CandidateError, DropCause, Event, FatalError, Findings, Incompatible,
-    Request, Session,
+pub use connection_string::{
+    Authentication, ConnectionString, ConnectionStringBuilder, ConnectionStringError,
+    ConnectionStringErrorKind, LoadBalancer, Servers,
 };
+pub use contract::{Contract, ContractError};
+pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
+pub use error::{
+    AttemptError, CallError, CandidateError, DropCause, FatalError, Findings, Incompatible, Request,
+};
+pub use event::{Event, Session};
 pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
 pub use io::{Call, Command, Id, Input, Output, Reply};
+pub use secret::Secret;
 pub use strategy::{Selector, Strategy};

@@ -1,68 +1,6 @@
-//! The machine.
+//! What can be asked of a connection.
 
-use crate::{Config, Contract, Endpoint, Id, Input, Output, Session};
-use http::HeaderMap;
-use rand_core::Rng;
-use std::{marker::PhantomData, time::Instant};
-
-/// The connection of one client.
-#[derive(Debug, Clone)]
-pub struct Connection<R> {
-    rng: PhantomData<R>,
-}
-
-impl<R: Rng> Connection<R> {
-    /// Builds a connection and does nothing else.
-    pub fn new(_config: Config, _contract: Contract, _rng: R, _now: Instant) -> Self {
-        Self { rng: PhantomData }
-    }
-
-    /// Takes an input at a time.
-    pub fn handle(&mut self, _now: Instant, _input: impl Into<Input>) {}
-
-    /// The next output, in order.
-    pub fn poll_output(&mut self) -> Option<Output> {
-        None
-    }
-
-    /// When to call [`handle`](Self::handle) at the latest.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    /// Where the connection stands.
-    pub fn state(&self) -> State {
-        State::Idle
-    }
-
-    /// Why the next deadline exists.
-    pub fn wait_reason(&self) -> Option<WaitReason> {
-        None
-    }
-
-    /// What was counted.
-    pub fn stats(&self) -> &Stats {
-        const NONE: &Stats = &Stats {
-            attempts: 0,
-            sessions: 0,
-            keep_alives: 0,
-            answers: 0,
-            acknowledged: 0,
-            ignored_replies: 0,
-        };
-        NONE
-    }
-
-    /// What an application call must carry now.
-    pub fn call_metadata(&self) -> HeaderMap {
-        HeaderMap::new()
-    }
-
-    #[cfg(test)]
-    fn id() -> Id {
-        Id(0)
-    }
-}
+use crate::{Endpoint, Session};
 
 /// Where a connection stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +31,7 @@ pub enum WaitReason {
     SelectionWait,
     /// Servers have yet to tell how many clients they have.
     Counts,
-    /// The transport to the chosen server.
+    /// A transport is being opened.
     Open,
     /// The reservation.
     Reserve,
@@ -105,7 +43,7 @@ pub enum WaitReason {
     KeepAlive,
     /// The acknowledgement of an answer.
     Acknowledgement,
-    /// The newest answer is old enough to send the pending one.
+    /// The newest answer holds back the pending one.
     AnswerPace,
     /// The wait before the next attempt.
     Backoff,

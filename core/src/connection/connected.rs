@@ -1,0 +1,263 @@
+//! The phase in which a session is up: keep-alives, their answers and the two clocks (S2, "Staying
+//! connected").
+
+use super::{
+    Phase, WaitReason,
+    attempt::Attempt,
+    backing_off::BackingOff,
+    context::{Context, check_limit, wrong_kind},
+    earliest,
+    handshaking::KEEP_ALIVE_LIMIT,
+};
+use crate::{Code, DropCause, Event, Id, Output, Reply, Session};
+use bytes::Bytes;
+use chronicle_connection_proto::{clients::ConnectionKeepAlive, paths};
+use prost::Message as _;
+use rand_core::Rng;
+use std::time::Instant;
+
+#[derive(Debug, Clone)]
+pub(super) struct Connected {
+    session: Session,
+    on: Id,
+    stream: Id,
+    first_keep_alive: Instant,
+    last_keep_alive: Instant,
+    /// The sending of the newest acknowledged answer; `None` where the server takes no answers.
+    acknowledged: Option<Instant>,
+    /// Answers under way, oldest first.
+    answers: Vec<Answer>,
+    /// The newest answer while nothing is known of it: it holds back the next one.
+    newest: Option<Answer>,
+    /// A keep-alive that could not be answered at once.
+    pending: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    id: Id,
+    sent: Instant,
+}
+
+impl Connected {
+    /// The first keep-alive of a session arrived; `registered` is when `Connect` was sent.
+    pub(super) fn begin<R: Rng>(
+        session: Session,
+        on: Id,
+        stream: Id,
+        registered: Instant,
+        cx: &mut Context<R>,
+    ) -> Phase {
+        cx.stats.sessions += 1;
+        cx.stats.keep_alives += 1;
+        cx.memory.attempt = 0;
+        cx.memory.failed.clear();
+        cx.memory.connect_deadline = None;
+        cx.memory.last_error = None;
+        cx.emit(Event::Connected(session.clone()));
+        let mut connected = Self {
+            session,
+            on,
+            stream,
+            first_keep_alive: cx.now,
+            last_keep_alive: cx.now,
+            acknowledged: Some(registered),
+            answers: Vec::new(),
+            newest: None,
+            pending: true,
+        };
+        connected.answer_pending(cx);
+        Phase::Connected(connected)
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn hang_up<R: Rng>(&self, cx: &mut Context<R>) {
+        cx.close(self.on);
+    }
+
+    pub(super) fn deadline<R>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
+        let timing = &cx.config.timing;
+        let pace = match self.newest {
+            Some(newest) if self.pending && self.answers.len() < MOST_ANSWERS => {
+                Some((newest.sent + timing.answer_pace, WaitReason::AnswerPace))
+            }
+            Some(_) | None => None,
+        };
+        earliest([
+            Some((
+                self.last_keep_alive + timing.keep_alive,
+                WaitReason::KeepAlive,
+            )),
+            self.acknowledged
+                .map(|sent| (sent + timing.keep_alive, WaitReason::Acknowledgement)),
+            self.answers
+                .first()
+                .map(|oldest| (oldest.sent + timing.keep_alive, WaitReason::Acknowledgement)),
+            pace,
+        ])
+    }
+
+    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
+        let threshold = cx.config.timing.keep_alive;
+        if self.last_keep_alive + threshold <= cx.now {
+            let silent = cx.now - self.last_keep_alive;
+            return self.drop_session(DropCause::Silence { silent }, cx);
+        }
+        if let Some(sent) = self.acknowledged
+            && sent + threshold <= cx.now
+        {
+            let unacknowledged = cx.now - sent;
+            return self.drop_session(DropCause::Unacknowledged { unacknowledged }, cx);
+        }
+        while let Some(oldest) = self.answers.first().copied()
+            && oldest.sent + threshold <= cx.now
+        {
+            cx.cancel(oldest.id);
+            self.ended(oldest.id);
+        }
+        self.answer_pending(cx);
+        Phase::Connected(self)
+    }
+
+    pub(super) fn on_reply<R: Rng>(self, id: Id, reply: &Reply, cx: &mut Context<R>) -> Phase {
+        if id == self.on {
+            let cause = match reply {
+                Reply::GoingAway { code } => DropCause::GoingAway { code: *code },
+                Reply::Closed(failure) => DropCause::TransportClosed(failure.clone()),
+                Reply::Opened { .. }
+                | Reply::Http(_)
+                | Reply::Message(_)
+                | Reply::Finished(_)
+                | Reply::Failed(_) => {
+                    self.hang_up(cx);
+                    DropCause::TransportClosed(wrong_kind())
+                }
+            };
+            return self.drop_session(cause, cx);
+        }
+        if id == self.stream {
+            return self.on_stream_reply(reply, cx);
+        }
+        match self.answers.iter().copied().find(|answer| answer.id == id) {
+            Some(answer) => self.on_answer_reply(answer, reply, cx),
+            None => {
+                cx.ignore(id, reply);
+                Phase::Connected(self)
+            }
+        }
+    }
+
+    fn on_stream_reply<R: Rng>(mut self, reply: &Reply, cx: &mut Context<R>) -> Phase {
+        let cause = match reply {
+            Reply::Message(message) => match read_keep_alive(message) {
+                Ok(id) if id == self.session.connection_id.to_string() => {
+                    cx.stats.keep_alives += 1;
+                    self.last_keep_alive = cx.now;
+                    self.pending = true;
+                    self.answer_pending(cx);
+                    return Phase::Connected(self);
+                }
+                Ok(connection_id) => DropCause::ForeignKeepAlive { connection_id },
+                Err(text) => DropCause::MalformedKeepAlive(text),
+            },
+            Reply::Finished(status) => DropCause::StreamEnded(status.clone()),
+            Reply::Failed(failure) => DropCause::StreamFailed(failure.clone()),
+            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
+                DropCause::StreamFailed(wrong_kind())
+            }
+        };
+        self.drop_session(cause, cx)
+    }
+
+    fn on_answer_reply<R: Rng>(
+        mut self,
+        answer: Answer,
+        reply: &Reply,
+        cx: &mut Context<R>,
+    ) -> Phase {
+        match reply {
+            // The answer to an answer is empty; only its status counts.
+            Reply::Message(_) => return Phase::Connected(self),
+            Reply::Finished(status) if status.code == Code::Ok => {
+                cx.stats.acknowledged += 1;
+                self.acknowledged = self.acknowledged.map(|sent| sent.max(answer.sent));
+            }
+            Reply::Finished(status) if status.is_unimplemented() => self.acknowledged = None,
+            Reply::Finished(status) if status.code == Code::Unauthenticated => {
+                return self.drop_session(DropCause::Credentials(status.clone()), cx);
+            }
+            // No other failure drops the session by itself: the clock decides.
+            Reply::Finished(_) | Reply::Failed(_) => {}
+            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
+                cx.cancel(answer.id);
+            }
+        }
+        self.ended(answer.id);
+        self.answer_pending(cx);
+        Phase::Connected(self)
+    }
+
+    fn ended(&mut self, id: Id) {
+        self.answers.retain(|answer| answer.id != id);
+        self.newest.take_if(|newest| newest.id == id);
+    }
+
+    /// Answers the pending keep-alive if the newest answer does not hold it back.
+    fn answer_pending<R: Rng>(&mut self, cx: &mut Context<R>) {
+        let held_back = self
+            .newest
+            .is_some_and(|newest| cx.now < newest.sent + cx.config.timing.answer_pace);
+        if !self.pending || held_back || self.answers.len() >= MOST_ANSWERS {
+            return;
+        }
+        let answer = ConnectionKeepAlive {
+            connection_id: self.session.connection_id.to_string(),
+        };
+        let id = cx.call(
+            Output::Unary,
+            self.on,
+            paths::CONNECTION_KEEP_ALIVE,
+            true,
+            answer.encode_to_vec().into(),
+            KEEP_ALIVE_LIMIT,
+        );
+        cx.stats.answers += 1;
+        let answer = Answer { id, sent: cx.now };
+        self.answers.push(answer);
+        self.newest = Some(answer);
+        self.pending = false;
+    }
+
+    /// Ends the session and goes for the next one by the very same path.
+    fn drop_session<R: Rng>(self, cause: DropCause, cx: &mut Context<R>) -> Phase {
+        if !matches!(cause, DropCause::TransportClosed(_)) {
+            self.hang_up(cx);
+        }
+        cx.emit(Event::Disconnected {
+            session: self.session,
+            cause,
+            lasted: cx.now - self.first_keep_alive,
+        });
+        cx.memory.fresh_reconnect = true;
+        let span = self.last_keep_alive - self.first_keep_alive;
+        if span <= cx.config.timing.stable_after {
+            return BackingOff::begin(None, cx);
+        }
+        cx.memory.step = 0;
+        Attempt::begin(cx)
+    }
+}
+
+/// The connection id in a keep-alive, or what is wrong with it.
+pub(super) fn read_keep_alive(message: &Bytes) -> Result<String, String> {
+    check_limit(message, KEEP_ALIVE_LIMIT).map_err(|failure| failure.to_string())?;
+    match ConnectionKeepAlive::decode(message.clone()) {
+        Ok(keep_alive) => Ok(keep_alive.connection_id),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+const MOST_ANSWERS: usize = 3;

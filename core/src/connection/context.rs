@@ -1,0 +1,213 @@
+//! What every phase works with: the configuration, the time, the generator, the outputs, and what a
+//! connection remembers across attempts.
+
+use super::{Stats, random};
+use crate::{
+    AttemptError, Call, Config, Contract, Endpoint, Event, Failure, FailureKind, Id, Jitter,
+    Output, Reply,
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method};
+use rand_core::Rng;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::{Duration, Instant},
+};
+
+#[derive(Debug, Clone)]
+pub(super) struct Context<R> {
+    pub(super) config: Config,
+    pub(super) contract: Contract,
+    pub(super) rng: R,
+    /// The time of the input at hand.
+    pub(super) now: Instant,
+    pub(super) outputs: VecDeque<Output>,
+    pub(super) stats: Stats,
+    pub(super) memory: Memory,
+    next_id: u64,
+}
+
+/// What outlives an attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Memory {
+    /// Attempts since the start or the last session.
+    pub(super) attempt: u32,
+    /// Where the ladder of waits stands: how many waits were taken.
+    pub(super) step: u32,
+    /// Servers that failed after they were chosen, since the last session.
+    pub(super) failed: BTreeSet<Endpoint>,
+    /// Where round-robin goes on; `None` before its random start.
+    pub(super) round_robin: Option<usize>,
+    /// A session was dropped and no selection was made since.
+    pub(super) fresh_reconnect: bool,
+    /// Until the first session: when the first connect must have succeeded.
+    pub(super) connect_deadline: Option<Instant>,
+    /// Why the last attempt failed.
+    pub(super) last_error: Option<AttemptError>,
+}
+
+impl<R: Rng> Context<R> {
+    pub(super) fn new(config: Config, contract: Contract, rng: R, now: Instant) -> Self {
+        Self {
+            config,
+            contract,
+            rng,
+            now,
+            outputs: VecDeque::new(),
+            stats: Stats::default(),
+            memory: Memory {
+                attempt: 0,
+                step: 0,
+                failed: BTreeSet::new(),
+                round_robin: None,
+                fresh_reconnect: false,
+                connect_deadline: None,
+                last_error: None,
+            },
+            next_id: 0,
+        }
+    }
+
+    /// Whether no session has been up yet.
+    pub(super) fn is_initial(&self) -> bool {
+        self.stats.sessions == 0
+    }
+
+    pub(super) fn emit(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    pub(super) fn open(&mut self, to: Endpoint) -> Id {
+        let id = self.mint();
+        self.outputs.push_back(Output::Open { id, to });
+        id
+    }
+
+    pub(super) fn http(&mut self, on: Id, method: Method, path: &'static str, limit: usize) -> Id {
+        let id = self.mint();
+        let mut request = http::Request::new(Bytes::new());
+        *request.method_mut() = method;
+        *request.uri_mut() = http::Uri::from_static(path);
+        self.outputs.push_back(Output::Http {
+            id,
+            on,
+            request,
+            limit,
+        });
+        id
+    }
+
+    /// A call of the session's own; `authenticated` ones carry the credentials.
+    pub(super) fn call(
+        &mut self,
+        open: fn(Call) -> Output,
+        on: Id,
+        path: &'static str,
+        authenticated: bool,
+        message: Bytes,
+        limit: usize,
+    ) -> Id {
+        let id = self.mint();
+        let metadata = if authenticated {
+            self.call_metadata()
+        } else {
+            HeaderMap::new()
+        };
+        self.outputs.push_back(open(Call {
+            id,
+            on,
+            path,
+            metadata,
+            message,
+            limit,
+        }));
+        id
+    }
+
+    pub(super) fn cancel(&mut self, id: Id) {
+        self.outputs.push_back(Output::Cancel(id));
+    }
+
+    /// Ends a transport with every request on it. One that nobody was asked to open yet is
+    /// withdrawn instead.
+    pub(super) fn close(&mut self, transport: Id) {
+        let queued = self.outputs.len();
+        self.outputs
+            .retain(|output| !matches!(output, Output::Open { id, .. } if *id == transport));
+        if self.outputs.len() == queued {
+            self.outputs.push_back(Output::Close(transport));
+        }
+    }
+
+    /// Withdraws every request that nobody was asked for yet.
+    pub(super) fn withdraw_requests(&mut self) {
+        self.outputs.retain(|output| match output {
+            Output::Http { .. } | Output::Unary(_) | Output::ServerStream(_) => false,
+            Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => true,
+        });
+    }
+
+    /// Counts a reply to an unknown or finished request. A transport that opened too late, for it
+    /// crossed with its `Close`, is closed.
+    pub(super) fn ignore(&mut self, id: Id, reply: &Reply) {
+        self.stats.ignored_replies += 1;
+        if matches!(reply, Reply::Opened { .. }) && id.0 < self.next_id {
+            self.close(id);
+        }
+    }
+
+    pub(super) fn call_metadata(&self) -> HeaderMap {
+        let mut metadata = HeaderMap::new();
+        if let Some(key) = &self.config.api_key {
+            // The connection string refuses keys that are no header values, so `Err` is out of reach.
+            if let Ok(mut value) = HeaderValue::from_str(key.expose()) {
+                value.set_sensitive(true);
+                metadata.insert("api-key", value);
+            }
+        }
+        metadata
+    }
+
+    /// Takes the next rung of the ladder and draws its wait.
+    pub(super) fn next_wait(&mut self) -> Duration {
+        self.memory.step = self.memory.step.saturating_add(1);
+        let longest = self.config.backoff.wait(self.memory.step);
+        match self.config.backoff.jitter {
+            Jitter::None => longest,
+            Jitter::UpperHalf => random::duration(&mut self.rng, longest / 2, longest),
+        }
+    }
+
+    fn mint(&mut self) -> Id {
+        let id = Id(self.next_id);
+        self.next_id += 1;
+        id
+    }
+}
+
+/// The failure of a request that got a reply of a kind that it cannot get.
+pub(super) fn wrong_kind() -> Failure {
+    Failure::new(
+        FailureKind::Protocol,
+        "the reply is of a kind that this request cannot get",
+    )
+}
+
+/// The failure of a request whose time is up.
+pub(super) fn timed_out(after: Duration) -> Failure {
+    Failure::new(
+        FailureKind::TimedOut,
+        format!("no answer within {} s", after.as_secs_f64()),
+    )
+}
+
+/// Checks what the performer of the I/O was told to see to.
+pub(super) fn check_limit(message: &Bytes, limit: usize) -> Result<(), Failure> {
+    if message.len() <= limit {
+        return Ok(());
+    }
+    Err(Failure::new(
+        FailureKind::TooLarge,
+        format!("{} bytes where at most {limit} are allowed", message.len()),
+    ))
+}

@@ -1,0 +1,311 @@
+//! The machine.
+//!
+//! ```text
+//!             Connect
+//!     Idle ───────────────► Selecting ◄──────────────┐
+//!                             │   ▲                  │ the wait is over,
+//!                      chosen │   │ failed, others   │ or Connect
+//!                             ▼   │ are left         │
+//!                           Handshaking ───────► BackingOff ◄──┐
+//!                             │         all                    │
+//!             first keep-alive│         failed                 │ dropped,
+//!                             ▼                                │ unstable
+//!                           Connected ─────────────────────────┘
+//!                             │ dropped, stable: Selecting
+//!
+//!     any ── Close, or nothing left to try ──► Stopped
+//! ```
+
+mod attempt;
+mod backing_off;
+mod checking;
+mod connected;
+mod context;
+mod handshaking;
+mod random;
+mod selecting;
+mod state;
+
+pub use state::{State, Stats, WaitReason};
+
+use crate::{Command, Config, Contract, Event, FatalError, Id, Input, Output, Reply};
+use attempt::Attempt;
+use backing_off::BackingOff;
+use connected::Connected;
+use context::Context;
+use handshaking::Handshaking;
+use http::HeaderMap;
+use rand_core::Rng;
+use selecting::Selecting;
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
+
+/// The connection of one client: finds a server, proves that both speak the same contract,
+/// registers, answers keep-alives, notices when the session is gone, and comes back.
+///
+/// It does no I/O, reads no clock and draws no randomness but from the generator it is given. To
+/// drive it:
+///
+/// 1. After any [`handle`](Self::handle), drain [`poll_output`](Self::poll_output): perform what it
+///    asks for, in order.
+/// 2. Wait until [`poll_timeout`](Self::poll_timeout), a reply or a command.
+/// 3. Pass it to [`handle`](Self::handle), or [`Command::Tick`] if it was only the time. Repeat.
+///
+/// Waking up too often changes nothing, so a driver may be sloppy and still right.
+///
+/// ```
+/// use chronicle_connection::{Command, Config, Connection, ConnectionString, Contract, Input, Output};
+/// use rand_chacha::{ChaCha12Rng, rand_core::SeedableRng};
+/// use std::time::Instant;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut inbox = std::iter::empty::<Input>();
+/// # fn perform(_: Output) {}
+/// let config = Config::builder("chronicle://localhost".parse()?).build()?;
+/// let rng = ChaCha12Rng::from_seed([0; 32]); // from the system, in an application
+/// let mut connection = Connection::new(config, Contract::default(), rng, Instant::now());
+///
+/// let mut input = Input::from(Command::Connect);
+/// loop {
+///     connection.handle(Instant::now(), input);
+///     while let Some(output) = connection.poll_output() {
+///         perform(output); // replies arrive in the inbox, each with the id of its output
+///     }
+///     let Some(_deadline) = connection.poll_timeout() else { break };
+///     // A real inbox waits for a reply or the deadline, and then gives `Command::Tick`.
+///     match inbox.next() {
+///         Some(next) => input = next,
+///         None => break,
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Connection<R> {
+    context: Context<R>,
+    phase: Phase,
+    /// The last `now`.
+    given: Instant,
+    /// How far the time of this machine is ahead of the `now`s it is given: the time slept.
+    ahead: Duration,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Selecting(Selecting),
+    Handshaking(Handshaking),
+    Connected(Connected),
+    BackingOff(BackingOff),
+    Stopped,
+}
+
+impl<R: Rng> Connection<R> {
+    /// Builds a connection and does nothing else.
+    pub fn new(config: Config, contract: Contract, rng: R, now: Instant) -> Self {
+        Self {
+            context: Context::new(config, contract, rng, now),
+            phase: Phase::Idle,
+            given: now,
+            ahead: Duration::ZERO,
+        }
+    }
+
+    /// Takes an input at a time: fires the deadlines before `now`, applies the input, fires those
+    /// at `now`.
+    ///
+    /// A reply that arrives exactly at its deadline wins. A deadline that is overdue fires as of
+    /// `now`. A `now` before an earlier one is taken for that one.
+    pub fn handle(&mut self, now: Instant, input: impl Into<Input>) {
+        self.given = now;
+        let now = now.checked_add(self.ahead).unwrap_or(now);
+        self.context.now = self.context.now.max(now);
+        self.fire(|deadline, now| deadline < now);
+        match input.into() {
+            Input::Command(command) => self.on_command(command),
+            Input::Reply { id, reply } => self.on_reply(id, &reply),
+        }
+        self.fire(|deadline, now| deadline <= now);
+    }
+
+    /// The next output, in order; `None` once drained.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        let output = self.context.outputs.pop_front();
+        debug_assert!(
+            output.is_some()
+                || self
+                    .deadline()
+                    .is_none_or(|(deadline, _)| deadline > self.context.now),
+            "a deadline in the past would spin the driver's loop"
+        );
+        output
+    }
+
+    /// When [`handle`](Self::handle) must be called at the latest: not later than its last `now`
+    /// while outputs are queued, later than that once they are drained, `None` where only an input
+    /// can change anything.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if !self.context.outputs.is_empty() {
+            return Some(self.given);
+        }
+        // `None` is out of reach: every instant of this machine is `ahead` of one it was given.
+        self.deadline()?.0.checked_sub(self.ahead)
+    }
+
+    /// Where the connection stands.
+    pub fn state(&self) -> State {
+        match &self.phase {
+            Phase::Idle => State::Idle,
+            Phase::Selecting(_) => State::Selecting,
+            Phase::Handshaking(handshaking) => State::Handshaking {
+                server: handshaking.server().clone(),
+            },
+            Phase::Connected(connected) => State::Connected(connected.session().clone()),
+            Phase::BackingOff(_) => State::BackingOff,
+            Phase::Stopped => State::Stopped,
+        }
+    }
+
+    /// Why the next deadline exists; `None` where there is none.
+    pub fn wait_reason(&self) -> Option<WaitReason> {
+        self.deadline().map(|(_, reason)| reason)
+    }
+
+    /// What was counted since the connection was built.
+    pub fn stats(&self) -> &Stats {
+        &self.context.stats
+    }
+
+    /// The metadata that an application call must carry now. Secret values are marked sensitive.
+    pub fn call_metadata(&self) -> HeaderMap {
+        self.context.call_metadata()
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Tick => {}
+            Command::Slept(slept) => {
+                let ahead = self.ahead.saturating_add(slept).min(LONGEST_SLEEP);
+                let now = self.context.now.checked_add(ahead - self.ahead);
+                self.context.now = now.unwrap_or(self.context.now);
+                self.ahead = ahead;
+            }
+            Command::Connect => self.advance(|phase, cx| match phase {
+                Phase::Idle => {
+                    cx.memory.connect_deadline =
+                        cx.config.connect_timeout.map(|timeout| cx.now + timeout);
+                    Attempt::begin(cx)
+                }
+                Phase::BackingOff(_) => Attempt::begin(cx),
+                Phase::Selecting(_)
+                | Phase::Handshaking(_)
+                | Phase::Connected(_)
+                | Phase::Stopped => phase,
+            }),
+            Command::Close => {
+                if matches!(self.phase, Phase::Stopped) {
+                    return;
+                }
+                self.context.withdraw_requests();
+                self.hang_up();
+                self.context.emit(Event::Closed);
+                self.enter(Phase::Stopped);
+            }
+        }
+    }
+
+    fn on_reply(&mut self, id: Id, reply: &Reply) {
+        self.advance(|phase, cx| match phase {
+            Phase::Selecting(selecting) => selecting.on_reply(id, reply, cx),
+            Phase::Handshaking(handshaking) => handshaking.on_reply(id, reply, cx),
+            Phase::Connected(connected) => connected.on_reply(id, reply, cx),
+            Phase::Idle | Phase::BackingOff(_) | Phase::Stopped => {
+                cx.ignore(id, reply);
+                phase
+            }
+        });
+    }
+
+    fn fire(&mut self, is_due: fn(Instant, Instant) -> bool) {
+        while let Some((deadline, reason)) = self.deadline()
+            && is_due(deadline, self.context.now)
+        {
+            if reason == WaitReason::ConnectTimeout {
+                self.give_up();
+                continue;
+            }
+            self.advance(|phase, cx| match phase {
+                Phase::Selecting(selecting) => selecting.expire(cx),
+                Phase::Handshaking(handshaking) => handshaking.expire(cx),
+                Phase::Connected(connected) => connected.expire(cx),
+                Phase::BackingOff(_) => Attempt::begin(cx),
+                Phase::Idle | Phase::Stopped => phase,
+            });
+        }
+    }
+
+    /// Ends the first connect, whose time is up, with an attempt in flight or not.
+    fn give_up(&mut self) {
+        let mut last = match &self.phase {
+            Phase::Selecting(selecting) => selecting.attempt().error(),
+            Phase::Handshaking(handshaking) => handshaking.attempt().error(),
+            Phase::BackingOff(_) | Phase::Idle | Phase::Connected(_) | Phase::Stopped => {
+                Attempt::untried(&self.context).error()
+            }
+        };
+        if let Some(earlier) = self.context.memory.last_error.take() {
+            last.fill_in(earlier);
+        }
+        self.hang_up();
+        let timeout = self.context.config.connect_timeout.unwrap_or_default();
+        self.context
+            .emit(Event::Failed(FatalError::ConnectTimeout { timeout, last }));
+        self.enter(Phase::Stopped);
+    }
+
+    fn hang_up(&mut self) {
+        let cx = &mut self.context;
+        match &mut self.phase {
+            Phase::Idle | Phase::BackingOff(_) | Phase::Stopped => {}
+            Phase::Selecting(selecting) => selecting.hang_up(cx),
+            Phase::Handshaking(handshaking) => handshaking.hang_up(cx),
+            Phase::Connected(connected) => connected.hang_up(cx),
+        }
+    }
+
+    fn deadline(&self) -> Option<(Instant, WaitReason)> {
+        let cx = &self.context;
+        let phase = match &self.phase {
+            Phase::Idle | Phase::Stopped => return None,
+            Phase::Selecting(selecting) => selecting.deadline(),
+            Phase::Handshaking(handshaking) => handshaking.deadline(cx),
+            Phase::Connected(connected) => connected.deadline(cx),
+            Phase::BackingOff(backing_off) => Some(backing_off.deadline()),
+        };
+        let connect = cx.memory.connect_deadline;
+        earliest([phase, connect.map(|at| (at, WaitReason::ConnectTimeout))])
+    }
+
+    fn advance(&mut self, step: impl FnOnce(Phase, &mut Context<R>) -> Phase) {
+        let phase = mem::take(&mut self.phase);
+        let next = step(phase, &mut self.context);
+        self.enter(next);
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+}
+
+fn earliest(
+    deadlines: impl IntoIterator<Item = Option<(Instant, WaitReason)>>,
+) -> Option<(Instant, WaitReason)> {
+    deadlines.into_iter().flatten().min()
+}
+
+/// Far beyond any sleep, and near enough for the arithmetic of instants.
+const LONGEST_SLEEP: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);

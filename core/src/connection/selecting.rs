@@ -1,0 +1,301 @@
+//! The phase in which one server is selected: the random wait, the dials and the counts (S1, "How
+//! least-connections picks a server").
+
+use super::{
+    Phase, WaitReason,
+    attempt::{Attempt, Count, Link, LinkChange, lost_unchosen},
+    context::Context,
+    earliest, random,
+};
+use crate::{Id, Reply, Strategy};
+use http::Method;
+use rand_core::Rng;
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone)]
+pub(super) struct Selecting {
+    attempt: Attempt,
+    step: Step,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Nothing to ask; the choice is made when the wait is over.
+    Waiting {
+        until: Instant,
+    },
+    Probing(Probing),
+}
+
+#[derive(Debug, Clone)]
+struct Probing {
+    /// The candidates that are asked.
+    pool: Vec<usize>,
+    /// When they are dialled; `None` afterwards.
+    dial_at: Option<Instant>,
+    /// When they are asked, all in the same instant; `None` afterwards.
+    ask_at: Option<Instant>,
+    /// When those that have not answered are maximally loaded.
+    deadline: Instant,
+    /// When the first count came in.
+    first_count: Option<Instant>,
+    /// Whether stale counts were asked for once more.
+    asked_again: bool,
+}
+
+impl Selecting {
+    pub(super) fn begin<R: Rng>(attempt: Attempt, cx: &mut Context<R>) -> Phase {
+        let pool = attempt.pool(cx);
+        let least_connections = matches!(cx.config.strategy, Strategy::LeastConnections { .. });
+        let probes = least_connections && pool.len() > 1;
+        let fresh_reconnect = std::mem::take(&mut cx.memory.fresh_reconnect);
+        if !probes && !fresh_reconnect {
+            return attempt.choose(cx);
+        }
+        let wait = random::duration(&mut cx.rng, Duration::ZERO, cx.config.timing.selection_wait);
+        let step = if probes {
+            // Within the wait, so that the handshakes hide in it and do not come in a burst either.
+            let dial_wait = random::duration(&mut cx.rng, Duration::ZERO, wait);
+            Step::Probing(Probing::new(pool, dial_wait, wait, cx))
+        } else {
+            Step::Waiting {
+                until: cx.now + wait,
+            }
+        };
+        Phase::Selecting(Self { attempt, step })
+    }
+
+    /// Probes candidates that were not probed yet, without a wait.
+    pub(super) fn probe<R: Rng>(attempt: Attempt, pool: Vec<usize>, cx: &mut Context<R>) -> Phase {
+        let probing = Probing::new(pool, Duration::ZERO, Duration::ZERO, cx);
+        Phase::Selecting(Self {
+            attempt,
+            step: Step::Probing(probing),
+        })
+    }
+
+    pub(super) fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    pub(super) fn hang_up<R: Rng>(&mut self, cx: &mut Context<R>) {
+        self.attempt.hang_up_all_but(None, cx);
+    }
+
+    pub(super) fn deadline(&self) -> Option<(Instant, WaitReason)> {
+        let own = match &self.step {
+            Step::Waiting { until } => (*until, WaitReason::SelectionWait),
+            Step::Probing(probing) => match (probing.dial_at, probing.ask_at) {
+                (Some(at), _) => (at, WaitReason::DialWait),
+                (None, Some(at)) => (at, WaitReason::SelectionWait),
+                (None, None) => (probing.deadline, WaitReason::Counts),
+            },
+        };
+        earliest([Some(own), self.attempt.deadline(WaitReason::Open)])
+    }
+
+    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
+        if let Some((index, cause)) = self.attempt.expire_dial(cx) {
+            lost_unchosen(&mut self.attempt.candidates[index], cause);
+            return self.proceed(cx);
+        }
+        let Step::Probing(probing) = &mut self.step else {
+            return self.attempt.choose(cx);
+        };
+        if probing.dial_at.take().is_some() {
+            for index in probing.pool.clone() {
+                self.attempt.dial(index, cx);
+            }
+        } else if probing.ask_at.take().is_some() {
+            for index in probing.pool.clone() {
+                ask(&mut self.attempt, index, cx);
+            }
+        } else {
+            for index in probing.pool.clone() {
+                let candidate = &mut self.attempt.candidates[index];
+                candidate.stop_asking(cx);
+                if matches!(candidate.count, Count::Unasked) {
+                    candidate.count = Count::Unknown;
+                }
+            }
+        }
+        self.proceed(cx)
+    }
+
+    pub(super) fn on_reply<R: Rng>(mut self, id: Id, reply: &Reply, cx: &mut Context<R>) -> Phase {
+        match self.attempt.on_link_reply(id, reply, cx) {
+            LinkChange::NotMine => {}
+            LinkChange::Up(index) => {
+                if let Step::Probing(Probing { ask_at: None, .. }) = self.step {
+                    ask(&mut self.attempt, index, cx);
+                }
+                return self.proceed(cx);
+            }
+            LinkChange::Lost(index, cause) => {
+                lost_unchosen(&mut self.attempt.candidates[index], cause);
+                return self.proceed(cx);
+            }
+        }
+        let asked = self.attempt.candidates.iter_mut().find(
+            |candidate| matches!(candidate.count, Count::Asking { id: mine, .. } if mine == id),
+        );
+        let (Some(candidate), Step::Probing(probing)) = (asked, &mut self.step) else {
+            cx.ignore(id, reply);
+            return Phase::Selecting(self);
+        };
+        candidate.count = match reply {
+            Reply::Http(response) => match count_of(response) {
+                Some(count) => Count::Known(count),
+                None => Count::Unknown,
+            },
+            Reply::Failed(_) => Count::Unknown,
+            Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Message(_)
+            | Reply::Finished(_) => {
+                cx.cancel(id);
+                Count::Unknown
+            }
+        };
+        if matches!(candidate.count, Count::Known(_)) {
+            probing.first_count.get_or_insert(cx.now);
+        }
+        self.proceed(cx)
+    }
+
+    /// Chooses once every candidate that was asked has answered or failed, and the counts are fresh.
+    fn proceed<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
+        let Step::Probing(probing) = &mut self.step else {
+            return Phase::Selecting(self);
+        };
+        let candidates = &self.attempt.candidates;
+        let is_settled = |index: &usize| candidates[*index].is_settled();
+        if !probing.pool.iter().all(is_settled) {
+            return Phase::Selecting(self);
+        }
+        let stale = probing
+            .first_count
+            .is_some_and(|first| cx.now > first + cx.config.timing.stale_count);
+        if stale && !probing.asked_again {
+            probing.asked_again = true;
+            probing.deadline = cx.now + cx.config.timing.count;
+            for index in probing.pool.clone() {
+                ask_again(&mut self.attempt, index, cx);
+            }
+            return self.proceed(cx);
+        }
+        self.attempt.choose(cx)
+    }
+}
+
+impl Probing {
+    fn new<R: Rng>(
+        pool: Vec<usize>,
+        dial_wait: Duration,
+        wait: Duration,
+        cx: &mut Context<R>,
+    ) -> Self {
+        let pool = match cx.config.strategy {
+            Strategy::LeastConnections {
+                max_probes: Some(most),
+            } => random::some_of(&mut cx.rng, &pool, most.get()),
+            Strategy::LeastConnections { max_probes: None }
+            | Strategy::RoundRobin
+            | Strategy::Random
+            | Strategy::Custom(_) => pool,
+        };
+        Self {
+            pool,
+            dial_at: Some(cx.now + dial_wait),
+            ask_at: Some(cx.now + wait),
+            deadline: cx.now + wait + cx.config.timing.count,
+            first_count: None,
+            asked_again: false,
+        }
+    }
+}
+
+/// Asks a candidate for its count, if it can be reached.
+fn ask<R: Rng>(attempt: &mut Attempt, index: usize, cx: &mut Context<R>) {
+    let candidate = &mut attempt.candidates[index];
+    let (Count::Unasked, Link::Up { id: on, .. }) = (candidate.count, candidate.link) else {
+        return;
+    };
+    candidate.count = Count::Asking {
+        id: cx.http(on, Method::GET, COUNT_PATH, COUNT_LIMIT),
+        before: None,
+    };
+}
+
+/// Asks a candidate that gave a count once more, if it still can be reached.
+fn ask_again<R: Rng>(attempt: &mut Attempt, index: usize, cx: &mut Context<R>) {
+    let candidate = &mut attempt.candidates[index];
+    let (Count::Known(count), Link::Up { id: on, .. }) = (candidate.count, candidate.link) else {
+        return;
+    };
+    candidate.count = Count::Asking {
+        id: cx.http(on, Method::GET, COUNT_PATH, COUNT_LIMIT),
+        before: Some(count),
+    };
+}
+
+/// The count in an answer: any 2xx whose body is digits, with white space around them at most.
+fn count_of(response: &http::Response<bytes::Bytes>) -> Option<u64> {
+    if !response.status().is_success() || response.body().len() > COUNT_LIMIT {
+        return None;
+    }
+    let text = std::str::from_utf8(response.body()).ok()?;
+    let digits = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    // `u64` alone would take a leading `+`.
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+const COUNT_PATH: &str = "/connections/count";
+const COUNT_LIMIT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(status: u16, body: &'static str) -> Option<u64> {
+        let mut response = http::Response::new(body.into());
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        count_of(&response)
+    }
+
+    #[test]
+    fn a_count_is_any_success_with_digits() {
+        assert_eq!(count(200, "7"), Some(7));
+        assert_eq!(count(206, " \r\n12\t"), Some(12));
+        assert_eq!(count(200, "007"), Some(7));
+        assert_eq!(count(200, "18446744073709551615"), Some(u64::MAX));
+    }
+
+    #[test]
+    fn anything_else_is_no_count() {
+        for body in [
+            "",
+            " ",
+            "-1",
+            "+1",
+            "1.0",
+            "1 2",
+            "٣",
+            "not-a-number",
+            "<html>",
+            "1\u{a0}",
+            "18446744073709551616",
+        ] {
+            assert_eq!(count(200, body), None, "{body:?}");
+        }
+        for status in [199, 301, 307, 404, 500] {
+            assert_eq!(count(status, "7"), None, "{status}");
+        }
+        let long = format!("{:>65}", 1);
+        assert_eq!(count(200, Box::leak(long.into_boxed_str())), None);
+    }
+}
