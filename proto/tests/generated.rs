@@ -1,4 +1,4 @@
-//! The committed code and descriptor set are what `protos/` says.
+//! The committed code and descriptor set are what `protos/` says, here and in the reference server.
 
 use prost::Message as _;
 use std::{env, fs, path::Path};
@@ -12,15 +12,28 @@ fn generated_files_are_what_the_protos_say() {
         .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
         .build_transport(false)
         .out_dir(&out)
-        .compile_fds(compile("clients.proto"))
+        .compile_fds(compile("protos", "clients.proto"))
         .unwrap();
     let code = fs::read(Path::new(&out).join("cratis.chronicle.contracts.clients.rs")).unwrap();
-    check("clients.rs", &code);
-    check("session.desc", &compile("session.proto").encode_to_vec());
+    check("src/generated/clients.rs", &code);
+    let session = compile("protos", "session.proto").encode_to_vec();
+    check("src/generated/session.desc", &session);
 }
 
-fn compile(file: &str) -> prost_types::FileDescriptorSet {
-    let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("protos");
+#[test]
+fn generated_files_of_the_reference_server_are_what_its_proto_says() {
+    let out = tempdir();
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .out_dir(&out)
+        .compile_fds(compile("../reference/protos", "echo.proto"))
+        .unwrap();
+    let code = fs::read(Path::new(&out).join("chronicle.reference.rs")).unwrap();
+    check("../reference/src/generated/echo.rs", &code);
+}
+
+fn compile(protos: &str, file: &str) -> prost_types::FileDescriptorSet {
+    let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join(protos);
     let mut compiler = protox::Compiler::new([protos]).unwrap();
     compiler
         .include_imports(true)
@@ -31,9 +44,7 @@ fn compile(file: &str) -> prost_types::FileDescriptorSet {
 }
 
 fn check(name: &str, fresh: &[u8]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/generated")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     if env::var_os("CHRONICLE_REGENERATE").is_some() {
         fs::write(&path, fresh).unwrap();
     }

@@ -1,0 +1,287 @@
+//! A real server: gRPC and HTTP on one TLS port of loopback, around a
+//! [`ServerModel`](crate::model::ServerModel).
+
+mod cluster;
+mod faults;
+mod service;
+mod shared;
+mod tls;
+
+pub use cluster::Cluster;
+pub use faults::{Alpn, Answer, Fault, Faults};
+pub use shared::{FaultsHandle, Stats};
+
+use crate::model::ModelConfig;
+use axum::Router;
+use hyper_util::{rt::TokioIo, server::conn::auto, service::TowerToHyperService};
+use shared::Shared;
+use std::{
+    future::Future,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+use tls::Tls;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    select,
+    time::sleep,
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+/// What a server is started with.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The port on 127.0.0.1; 0 for any that is free.
+    pub port: u16,
+    /// How the server behaves at first.
+    pub model: ModelConfig,
+    /// DNS names and addresses that the certificate is for.
+    pub names: Vec<String>,
+    /// The certificate has expired.
+    pub expired: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            model: ModelConfig::default(),
+            names: ["localhost", "chronicle", "127.0.0.1", "::1"]
+                .map(String::from)
+                .into(),
+            expired: false,
+        }
+    }
+}
+
+/// A server that runs on the current tokio runtime until it is killed or dropped.
+#[derive(Debug)]
+pub struct Server {
+    options: ServerOptions,
+    /// Bound and never listening: keeps the port while the server is down.
+    _reserved: TcpSocket,
+    shared: Arc<Shared>,
+    certificate_pem: String,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    tasks: Tasks,
+    _cancel_on_drop: DropGuard,
+}
+
+impl Server {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// Where the port cannot be had.
+    pub async fn start(options: ServerOptions) -> io::Result<Self> {
+        let reserved = bind(options.port)?;
+        let faults = Faults {
+            model: options.model.clone(),
+            ..Faults::default()
+        };
+        let mut server = Self {
+            shared: Arc::new(Shared::new(reserved.local_addr()?.port(), faults)),
+            options,
+            _reserved: reserved,
+            certificate_pem: String::new(),
+            running: None,
+        };
+        server.restart().await?;
+        Ok(server)
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.shared.port
+    }
+
+    /// `127.0.0.1:port`
+    pub fn endpoint(&self) -> String {
+        format!("127.0.0.1:{}", self.port())
+    }
+
+    /// The certificate since the last start; it vouches for itself.
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// What can be made to go wrong.
+    pub fn faults(&self) -> FaultsHandle {
+        FaultsHandle(self.shared.clone())
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    /// Waits until the server stands as asked. Set a time limit around it.
+    pub async fn wait_for(&self, condition: impl Fn(&Stats) -> bool) -> Stats {
+        loop {
+            let stats = self.stats();
+            if condition(&stats) {
+                return stats;
+            }
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Takes the server down at once: the port refuses, and every connection is reset.
+    pub async fn kill(&mut self) {
+        let Some(Running { tasks, .. }) = self.running.take() else {
+            return;
+        };
+        tasks.cancel.cancel();
+        tasks.tracker.close();
+        tasks.tracker.wait().await;
+    }
+
+    /// Kills the server and starts it afresh on the same port, without clients and with a new
+    /// certificate. Faults stay as they are set.
+    ///
+    /// # Errors
+    /// Where the port cannot be had.
+    pub async fn restart(&mut self) -> io::Result<()> {
+        self.kill().await;
+        self.shared.forget();
+        let (tls, certificate_pem) = Tls::new(&self.options.names, self.options.expired)?;
+        let listener = bind(self.port())?.listen(BACKLOG)?;
+        self.certificate_pem = certificate_pem;
+        let tasks = Tasks::default();
+        let host = Host {
+            router: service::router(self.shared.clone()),
+            shared: self.shared.clone(),
+            tls,
+            tasks: tasks.clone(),
+        };
+        tasks.spawn(self.shared.clone().push_keep_alives());
+        tasks.spawn(host.accept(listener));
+        self.running = Some(Running {
+            _cancel_on_drop: tasks.cancel.clone().drop_guard(),
+            tasks,
+        });
+        Ok(())
+    }
+}
+
+/// Sockets that may be bound again share a port for as long as only one of them listens.
+fn bind(port: u16) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    Ok(socket)
+}
+
+/// What a running server consists of.
+#[derive(Debug, Clone, Default)]
+struct Tasks {
+    cancel: CancellationToken,
+    tracker: TaskTracker,
+}
+
+impl Tasks {
+    fn spawn<F>(&self, task: F)
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let cancel = self.cancel.clone();
+        self.tracker.spawn(cancel.run_until_cancelled_owned(task));
+    }
+}
+
+impl<F> hyper::rt::Executor<F> for Tasks
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.spawn(task);
+    }
+}
+
+/// What each connection is served with.
+#[derive(Clone)]
+struct Host {
+    router: Router,
+    shared: Arc<Shared>,
+    tls: Tls,
+    tasks: Tasks,
+}
+
+impl Host {
+    async fn accept(self, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let tracker = self.tasks.tracker.clone();
+                    tracker.spawn(self.clone().connection(stream));
+                }
+                // Out of descriptors, most likely: some will be free again.
+                Err(_) => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    /// Serves a connection to its end, or resets it when the server is taken down.
+    async fn connection(self, stream: TcpStream) {
+        let shared = self.shared.clone();
+        shared.count(|stats| (stats.accepted, stats.open) = (stats.accepted + 1, stats.open + 1));
+        let cancel = self.tasks.cancel.clone();
+        if let Ok((stream, handle)) = with_handle(stream)
+            && cancel
+                .run_until_cancelled(self.serve(stream))
+                .await
+                .is_none()
+        {
+            // The other handle is closed by now, so dropping this one resets the connection.
+            let _ = handle.set_zero_linger();
+        }
+        shared.count(|stats| stats.open -= 1);
+    }
+
+    async fn serve(self, stream: TcpStream) {
+        let mut go_away = self.shared.go_away.subscribe();
+        let mut faults = self.shared.faults.subscribe();
+        let Ok(alpn) = faults
+            .wait_for(|faults| !faults.hang_tls)
+            .await
+            .map(|faults| faults.alpn)
+        else {
+            return;
+        };
+        let Ok(stream) = self.tls.acceptor(alpn).accept(stream).await else {
+            return;
+        };
+        self.shared.count(|stats| stats.handshakes += 1);
+        let mut http = auto::Builder::new(self.tasks);
+        http.http2().max_concurrent_streams(MAX_STREAMS);
+        let service = TowerToHyperService::new(self.router);
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+        loop {
+            select! {
+                _ = connection.as_mut() => return,
+                Ok(()) = go_away.changed() => connection.as_mut().graceful_shutdown(),
+            }
+        }
+    }
+}
+
+/// A second handle of a socket, to set options while the first is in use elsewhere.
+fn with_handle(stream: TcpStream) -> io::Result<(TcpStream, TcpSocket)> {
+    stream.set_nodelay(true)?;
+    let stream = stream.into_std()?;
+    let handle = TcpSocket::from_std_stream(stream.try_clone()?);
+    Ok((TcpStream::from_std(stream)?, handle))
+}
+
+const BACKLOG: u32 = 1024;
+/// As real servers have it (Kestrel's default).
+const MAX_STREAMS: u32 = 100;
