@@ -84,7 +84,7 @@ impl Machine {
             }
             self.ledger.settled(self.now, &self.connection)?;
             if is_late {
-                self.late_reply_changed_nothing(before, &input, &outputs)?;
+                self.late_reply_changed_nothing(before, &outputs)?;
             }
             self.tick_changes_nothing()?;
             Ok(outputs)
@@ -141,12 +141,11 @@ impl Machine {
     fn late_reply_changed_nothing(
         &self,
         mut before: Connection<ChaCha8Rng>,
-        input: &Input,
         outputs: &[Output],
     ) -> Result<(), Broken> {
         before.handle(self.now, Command::Tick);
         let mut expected = render(&drain(&mut before, self.now)?);
-        if let Some(id) = opened(input) {
+        if let Some(id) = self.ledger.opened_late() {
             expected.push(render_output(&Output::Close(id)));
         }
         let ignored = before.stats().ignored_replies + 1;
@@ -206,14 +205,4 @@ fn is_same(one: &Connection<ChaCha8Rng>, other: &Connection<ChaCha8Rng>) -> bool
     one.state() == other.state()
         && one.poll_timeout() == other.poll_timeout()
         && one.wait_reason() == other.wait_reason()
-}
-
-fn opened(input: &Input) -> Option<Id> {
-    match input {
-        Input::Reply {
-            id,
-            reply: Reply::Opened { .. },
-        } => Some(*id),
-        Input::Reply { .. } | Input::Command(_) => None,
-    }
 }

@@ -114,6 +114,16 @@ impl Ledger {
         self.sessions.answers_are_unknown()
     }
 
+    /// Whether the machine has used an id at all.
+    fn is_minted(&self, id: Id) -> bool {
+        self.newest.is_some_and(|newest| id <= newest)
+    }
+
+    /// The transport that the input at hand has opened although nobody waited for it any more.
+    pub(super) fn opened_late(&self) -> Option<Id> {
+        self.opened_late
+    }
+
     /// Enters an input, before the machine sees it. `overdue`: a deadline of the machine has passed
     /// and fires first.
     pub(super) fn input(&mut self, now: Instant, input: &Input, overdue: bool) {
@@ -133,10 +143,8 @@ impl Ledger {
             Input::Command(Command::Close) => self.is_closing = true,
             Input::Command(Command::Connect | Command::Tick) => {}
             Input::Reply { id, reply } => {
-                let (transports, requests) = (self.transports.len(), self.requests.len());
                 self.reply(now, *id, reply);
-                let ended = (self.transports.len(), self.requests.len()) < (transports, requests);
-                if ended && overdue {
+                if overdue {
                     self.may_be_dropped.push(*id);
                 }
             }
@@ -149,7 +157,7 @@ impl Ledger {
         } else if let Some(pending) = self.requests.get(&id) {
             let pending = pending.clone();
             self.request_reply(now, id, &pending, reply);
-        } else if matches!(reply, Reply::Opened { .. }) {
+        } else if matches!(reply, Reply::Opened { .. }) && self.is_minted(id) {
             self.opened_late = Some(id);
         }
     }
@@ -167,13 +175,24 @@ impl Ledger {
                     Phase::Open(*peer)
                 };
             }
-            Reply::GoingAway { .. } => transport.phase = Phase::GoingAway,
-            Reply::Closed(_) | Reply::Failed(_) => {
+            Reply::GoingAway { .. } if transport.phase != Phase::Dialling => {
+                transport.phase = Phase::GoingAway;
+            }
+            Reply::Closed(_) if transport.phase != Phase::Dialling => {
                 self.transports.remove(&id);
                 self.requests.retain(|_, pending| pending.on != id);
             }
-            // Of the wrong kind: the machine may give the transport up.
-            Reply::Opened { .. } | Reply::Http(_) | Reply::Message(_) | Reply::Finished(_) => {}
+            Reply::Failed(_) if transport.phase == Phase::Dialling => {
+                self.transports.remove(&id);
+            }
+            // Of the wrong kind: it is up to the machine to give the transport up.
+            Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Failed(_)
+            | Reply::Http(_)
+            | Reply::Message(_)
+            | Reply::Finished(_) => {}
         }
     }
 
