@@ -147,12 +147,28 @@ impl World {
         self.clients.iter()
     }
 
+    /// All clients, by name.
+    pub fn client_ids(&self) -> impl Iterator<Item = ClientId> + use<> {
+        (0..self.clients.len()).map(ClientId)
+    }
+
+    /// All servers, by name.
+    pub fn server_ids(&self) -> impl Iterator<Item = ServerId> + use<> {
+        (0..self.servers.len()).map(ServerId)
+    }
+
     /// A server.
     ///
     /// # Panics
     /// Where it belongs to another world.
     pub fn server(&self, id: ServerId) -> &Server {
         &self.servers[id.0]
+    }
+
+    /// How many transports a server has accepted and not seen the end of.
+    pub fn open_transports(&self, server: ServerId) -> usize {
+        let all = self.transports.values();
+        all.filter(|transport| transport.server == server).count()
     }
 
     /// All that has happened.
