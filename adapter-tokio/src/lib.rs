@@ -1,1 +1,46 @@
-//! .
+//! A connection to a cluster of Chronicle servers, on tokio.
+//!
+//! ```no_run
+//! use chronicle_connection_tokio::Client;
+//!
+//! # async fn application() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("chronicle://node1,node2,node3").await?;
+//! let channel = client.channel(); // takes any stub that tonic generates: ThingsClient::new(channel)
+//! let mut events = client.events();
+//! while let Some(event) = events.next().await {
+//!     println!("{event}"); // disconnected from node2:35000 after 61.0 s: ...; connected to ...
+//! }
+//! # drop(channel);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Client::connect`] completes with the first session, or with the error that ends the attempts.
+//! [`Client::builder`] sets everything that can be set; its `start` returns at once and tries for
+//! ever. From then on the connection stays up: it answers keep-alives, notices within seconds when
+//! its session is gone, and comes back.
+//!
+//! This crate brings sockets, timers and tasks of tokio, and nothing else. What is connected, when
+//! and how is decided by [`chronicle_connection`](core) and performed by
+//! [`chronicle_connection_driver`].
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate performs I/O"
+)]
+
+mod runtime;
+
+pub use chronicle_connection_driver::{
+    ConnectError, Events, IntoConnectionString, NoRuntime, Notice, TlsSetupError,
+    core::{self, *},
+};
+pub use runtime::Tokio;
+
+/// A connection that stays up; see [`Client::connect`](chronicle_connection_driver::Client::connect).
+pub type Client = chronicle_connection_driver::Client<Tokio>;
+/// Where application calls go; see [`Client::channel`](chronicle_connection_driver::Client::channel).
+pub type Channel = chronicle_connection_driver::Channel<Tokio>;
+/// What can be set about a connection; see
+/// [`Client::builder`](chronicle_connection_driver::Client::builder).
+pub type Builder = chronicle_connection_driver::Builder<Tokio>;

@@ -1,1 +1,48 @@
-//! .
+//! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate performs I/O"
+)]
+
+mod body;
+mod builder;
+mod calls;
+mod channel;
+mod client;
+mod connect_error;
+mod deadline;
+mod dial;
+mod driver;
+mod events;
+mod failures;
+mod frames;
+mod pool;
+mod runtime;
+mod socket;
+mod suspend;
+mod tls;
+mod transport;
+
+pub use builder::Builder;
+pub use channel::Channel;
+pub use chronicle_connection as core;
+pub use client::Client;
+pub use connect_error::{ConnectError, IntoConnectionString};
+pub use events::{Events, Notice};
+pub use runtime::{NoRuntime, Runtime};
+pub use tls::TlsSetupError;
+
+#[cfg(test)]
+mod calls_tests;
+#[cfg(test)]
+mod testing;
+// The adapter's runtime is the one that the tests run on; a dependency on the adapter would bring a
+// second copy of this crate.
+#[cfg(test)]
+extern crate self as chronicle_connection_driver;
+#[cfg(test)]
+#[path = "../../adapter-tokio/src/runtime.rs"]
+mod tokio_runtime;
+#[cfg(test)]
+mod transport_tests;

@@ -1,0 +1,192 @@
+//! What can be set about a connection.
+
+use crate::{
+    Client, ConnectError, Events, Runtime,
+    driver::{Driver, Requests, View},
+    events,
+    suspend::SuspendWatch,
+    tls::Tls,
+};
+use chronicle_connection::{
+    Backoff, ClientInfo, Config, ConfigBuilder, Connection, ConnectionString, Contract, State,
+    Strategy, Timing,
+};
+use rand_chacha::ChaCha12Rng;
+use rand_core::SeedableRng;
+use std::{
+    collections::BTreeMap,
+    marker::PhantomData,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::sync::{broadcast, mpsc, watch};
+use tracing::Instrument;
+
+/// Collects what a connection is to be. What is not set comes from the connection string, then from
+/// defaults.
+#[derive(Debug, Clone)]
+pub struct Builder<R> {
+    config: ConfigBuilder,
+    contract: Contract,
+    extra_roots: Vec<u8>,
+    is_running_with_debugger: bool,
+    open_timeout: Duration,
+    runtime: PhantomData<fn() -> R>,
+}
+
+impl<R: Runtime> Builder<R> {
+    pub(crate) fn new(connection_string: ConnectionString) -> Self {
+        Self {
+            config: Config::builder(connection_string),
+            contract: Contract::default(),
+            extra_roots: Vec::new(),
+            is_running_with_debugger: false,
+            open_timeout: Timing::default().open,
+            runtime: PhantomData,
+        }
+    }
+
+    /// How a server is chosen. Must agree with `loadBalancer` where the string has it.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.config = self.config.strategy(strategy);
+        self
+    }
+
+    /// Connect without proof that both sides speak the same contract. Must agree with
+    /// `skipCompatibilityCheck` where the string has it.
+    pub fn skip_compatibility_check(mut self, skip: bool) -> Self {
+        self.config = self.config.skip_compatibility_check(skip);
+        self
+    }
+
+    /// Accept any server certificate. `false` here or in the string validates, whatever the other
+    /// says.
+    pub fn skip_tls_validation(mut self, skip: bool) -> Self {
+        self.config = self.config.skip_tls_validation(skip);
+        self
+    }
+
+    /// Trust these roots (PEM) besides those of the platform.
+    pub fn extra_roots(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.extra_roots = pem.into();
+        self
+    }
+
+    /// The contract of the application. The default is what the session itself needs.
+    pub fn contract(mut self, contract: Contract) -> Self {
+        self.contract = contract;
+        self
+    }
+
+    /// How long [`connect`](Self::connect) may take, retries included; `None` tries for ever.
+    /// Default 30 s.
+    pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.config = self.config.connect_timeout(timeout);
+        self
+    }
+
+    /// The deadlines and waits of the connection.
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.open_timeout = timing.open;
+        self.config = self.config.timing(timing);
+        self
+    }
+
+    /// The waits between attempts.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.config = self.config.backoff(backoff);
+        self
+    }
+
+    /// Tell the server that a debugger is attached: it then evicts nobody.
+    pub fn debugger(mut self, attached: bool) -> Self {
+        self.is_running_with_debugger = attached;
+        self
+    }
+
+    /// Connects: completes with the first session, or with the error that ends the attempts.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: what is wrong with the configuration or with every server that was tried.
+    pub async fn connect(self) -> Result<Client<R>, ConnectError> {
+        let client = self.spawn()?;
+        client.first_connected().await?;
+        Ok(client)
+    }
+
+    /// Starts to connect and returns at once. It tries for ever, whatever
+    /// [`connect_timeout`](Self::connect_timeout) says.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: what is wrong with the configuration.
+    pub fn start(self) -> Result<Client<R>, ConnectError> {
+        self.connect_timeout(None).spawn()
+    }
+
+    fn spawn(self) -> Result<Client<R>, ConnectError> {
+        let runtime = R::current()?;
+        let info = this_process(self.is_running_with_debugger);
+        let config = self.config.client(info).build()?;
+        let tls = Tls::new(config.skip_tls_validation(), &self.extra_roots)?;
+        let (commands, command_receiver) = mpsc::unbounded_channel();
+        let (live, live_receiver) = watch::channel(None);
+        let (events, first_events) = broadcast::channel(events::QUEUE);
+        let (view, view_receiver) = watch::channel(View {
+            state: State::Idle,
+            was_connected: false,
+            failed: None,
+        });
+        let client = Client {
+            runtime: runtime.clone(),
+            commands,
+            view: view_receiver,
+            live: live_receiver,
+            events: events.downgrade(),
+            first_events: Arc::new(Mutex::new(Some(Events::new(first_events)))),
+        };
+        let driver = Driver {
+            runtime: runtime.clone(),
+            tls,
+            open_timeout: self.open_timeout,
+            machine: Connection::new(config, self.contract, seeded()?, Instant::now()),
+            commands: command_receiver,
+            requests: Requests::new(),
+            transports: BTreeMap::new(),
+            suspend: SuspendWatch::new(),
+            in_a_row: 0,
+            live,
+            events,
+            view,
+        };
+        runtime.spawn(driver.run().instrument(tracing::info_span!("chronicle")));
+        Ok(client)
+    }
+}
+
+fn seeded() -> Result<ChaCha12Rng, ConnectError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| ConnectError::NoRandomness(error.to_string()))?;
+    Ok(ChaCha12Rng::from_seed(seed))
+}
+
+fn this_process(is_running_with_debugger: bool) -> ClientInfo {
+    let path = std::env::current_exe().unwrap_or_default();
+    ClientInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        process_id: i32::try_from(std::process::id()).unwrap_or_default(),
+        process_path: path.to_string_lossy().into_owned(),
+        machine_name: machine_name(),
+        is_running_with_debugger,
+    }
+}
+
+#[cfg(unix)]
+fn machine_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn machine_name() -> String {
+    std::env::var("COMPUTERNAME").unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! What application calls go through.
+
+use crate::{
+    Runtime,
+    body::{Call, RequestBody, ResponseBody},
+    calls,
+    deadline::deadline,
+    pool::{Lease, Live},
+    runtime::sleep_until,
+};
+use chronicle_connection::{Command, Failure};
+use futures_util::future::{BoxFuture, Either, select};
+use http::{HeaderMap, Request, Response};
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::{mpsc, watch};
+use tonic::{Status, body::Body};
+use tower_service::Service;
+
+/// A gRPC channel to the server of the live session: takes any stub that tonic generates.
+///
+/// Calls travel on transports of their own, so they neither disturb the session nor share its fate
+/// with a full window. They carry the credentials of the connection, and fail with `UNAVAILABLE`
+/// when there is no session, when the session ends, and for whatever else befalls their transport.
+/// A `grpc-timeout` (tonic's `Request::set_timeout`) is kept here as well: `DEADLINE_EXCEEDED`.
+/// Nothing is ever sent twice.
+///
+/// Clones are handles. The client closes when its last handle is dropped, channels included; calls
+/// under way do not count.
+pub struct Channel<R: Runtime> {
+    runtime: R,
+    live: watch::Receiver<Option<Live<R>>>,
+    waits: bool,
+    /// Keeps the client open.
+    handle: mpsc::UnboundedSender<Command>,
+}
+
+impl<R: Runtime> Channel<R> {
+    pub(crate) fn new(
+        runtime: R,
+        live: watch::Receiver<Option<Live<R>>>,
+        handle: mpsc::UnboundedSender<Command>,
+    ) -> Self {
+        Self {
+            runtime,
+            live,
+            waits: false,
+            handle,
+        }
+    }
+
+    /// The same channel, whose calls wait for a session, within their deadline, where there is
+    /// none.
+    pub fn wait_for_ready(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+}
+
+impl<R: Runtime> Service<Request<Body>> for Channel<R> {
+    type Response = Response<Body>;
+    type Error = Status;
+    type Future = BoxFuture<'static, Result<Response<Body>, Status>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let runtime = self.runtime.clone();
+        let live = self.live.clone();
+        let waits = self.waits;
+        Box::pin(async move {
+            let deadline = deadline(request.headers());
+            let answer = async {
+                let (lease, metadata) = lease(live, waits).await?;
+                send(lease, metadata, request).await
+            };
+            let Some(at) = deadline else {
+                return Ok(answer.await?.map(Body::new));
+            };
+            let mut timer = sleep_until(&runtime, at);
+            match select(std::pin::pin!(answer), &mut timer).await {
+                Either::Left((answer, _)) => Ok(answer?.map(|body| Body::new(body.until(timer)))),
+                Either::Right(_) => Err(Status::deadline_exceeded("no answer in time")),
+            }
+        })
+    }
+}
+
+/// A stream to the server of the session that is up, and what a call on it must carry.
+async fn lease<R: Runtime>(
+    mut live: watch::Receiver<Option<Live<R>>>,
+    waits: bool,
+) -> Result<(Lease<R>, HeaderMap), Status> {
+    loop {
+        let session = match waits {
+            false => live.borrow().clone(),
+            true => match live.wait_for(Option::is_some).await {
+                Ok(session) => session.clone(),
+                Err(_) => return Err(Status::unavailable("the client is closed")),
+            },
+        };
+        let Some(session) = session else {
+            return Err(Status::unavailable("there is no session with a server"));
+        };
+        match session.pool.lease().await {
+            Some(Ok(lease)) => return Ok((lease, session.metadata)),
+            Some(Err(failure)) => return Err(unavailable(&failure)),
+            // Nothing was sent yet.
+            None if waits => {
+                let is_news = |live: &Option<Live<R>>| {
+                    live.as_ref()
+                        .is_none_or(|live| !Arc::ptr_eq(&live.pool, &session.pool))
+                };
+                // An error is the end of the client, which the next round tells.
+                let _ = live.wait_for(is_news).await;
+            }
+            None => return Err(Status::unavailable("the session has ended")),
+        }
+    }
+}
+
+async fn send<R: Runtime>(
+    lease: Lease<R>,
+    metadata: HeaderMap,
+    request: Request<Body>,
+) -> Result<Response<ResponseBody<R>>, Status> {
+    let lane = lease.lane().clone();
+    let call = Call::new(lease);
+    let mut request = request.map(|body| Body::new(RequestBody::new(body, &call)));
+    for (name, value) in &metadata {
+        request.headers_mut().insert(name, value.clone());
+    }
+    let response = lane
+        .clone()
+        .send(request)
+        .await
+        .map_err(|failure| unavailable(&failure))?;
+    if let Some(refusal) = calls::refusal(response.status(), response.headers()) {
+        let code = tonic::Code::from_i32(refusal.code as i32);
+        return Err(Status::new(code, refusal.to_string()));
+    }
+    let has_status = calls::status(response.headers()).is_some();
+    Ok(response.map(|body| ResponseBody::new(body, lane, call, has_status)))
+}
+
+pub(crate) fn unavailable(failure: &Failure) -> Status {
+    Status::unavailable(failure.to_string())
+}
+
+impl<R: Runtime> Clone for Channel<R> {
+    fn clone(&self) -> Self {
+        Self {
+            runtime: self.runtime.clone(),
+            live: self.live.clone(),
+            waits: self.waits,
+            handle: self.handle.clone(),
+        }
+    }
+}
+
+impl<R: Runtime> fmt::Debug for Channel<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel")
+            .field("waits", &self.waits)
+            .finish_non_exhaustive()
+    }
+}

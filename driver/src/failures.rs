@@ -1,0 +1,93 @@
+//! Sorts the errors of sockets, TLS and HTTP/2 into the closed kinds of the core, where they happen.
+
+use chronicle_connection::{Failure, FailureKind, TlsFailure};
+use rustls::{AlertDescription, CertificateError};
+use std::{error::Error, io};
+
+/// An error of a socket, or of the TLS on it. `otherwise` is the kind of what has none of its own.
+pub(crate) fn from_io(error: &io::Error, otherwise: FailureKind) -> Failure {
+    let kind = match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(tls) => FailureKind::Tls(tls_reason(tls)),
+        None => io_kind(error.kind(), otherwise),
+    };
+    Failure::new(kind, error.to_string())
+}
+
+/// An error of HTTP/2 on a connection that is still alive.
+pub(crate) fn from_hyper(error: &hyper::Error) -> Failure {
+    let kind = match source::<h2::Error>(error) {
+        Some(h2) => match h2.get_io() {
+            Some(io) => io_kind(io.kind(), FailureKind::Closed),
+            None if h2.is_remote() => FailureKind::Reset,
+            None => FailureKind::Protocol,
+        },
+        // What is left: the request was dropped because its connection ended.
+        None => FailureKind::Closed,
+    };
+    Failure::new(kind, chain(error))
+}
+
+/// An error with all that it comes from.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+fn source<'a, T: Error + 'static>(error: &'a dyn Error) -> Option<&'a T> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        source = error.source();
+    }
+    None
+}
+
+fn io_kind(kind: io::ErrorKind, otherwise: FailureKind) -> FailureKind {
+    match kind {
+        io::ErrorKind::ConnectionRefused => FailureKind::Refused,
+        io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown
+        | io::ErrorKind::AddrNotAvailable => FailureKind::Unreachable,
+        io::ErrorKind::TimedOut => FailureKind::TimedOut,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => FailureKind::Reset,
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::NotConnected => FailureKind::Closed,
+        _ => otherwise,
+    }
+}
+
+fn tls_reason(error: &rustls::Error) -> TlsFailure {
+    use rustls::Error as Tls;
+    match error {
+        Tls::InvalidCertificate(certificate) => certificate_reason(certificate),
+        // What is no TLS record at all: an answer of HTTP, a greeting of SSH.
+        Tls::InvalidMessage(_) => TlsFailure::NotTls,
+        Tls::NoApplicationProtocol
+        | Tls::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsFailure::NoHttp2,
+        _ => TlsFailure::Other,
+    }
+}
+
+fn certificate_reason(error: &CertificateError) -> TlsFailure {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFailure::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            TlsFailure::NotYetValid
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            TlsFailure::WrongName
+        }
+        CertificateError::UnknownIssuer => TlsFailure::UnknownIssuer,
+        _ => TlsFailure::Other,
+    }
+}
