@@ -5,11 +5,12 @@ use crate::{
     embedded::{DOWN, Embedded, SESSION},
     render::Printer,
 };
-use chronicle_connection_tokio::{Client, ConnectionString, Event, Notice};
-use std::{env, fmt::Display, future, io, process::ExitCode};
+use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice};
+use futures_util::FutureExt as _;
+use std::{env, fmt::Display, future, io, pin::pin, process::ExitCode};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
-
-const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &ConnectArguments) -> ExitCode {
@@ -56,8 +57,12 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
         }
     };
     let string = ConnectionString::parse(&string).map_err(bad_input)?;
-    let mut stop = Box::pin(interrupted());
-    let (client, mut events) = Client::builder(string).start().map_err(bad_input)?;
+    let mut stop = pin!(interrupted().fuse());
+    let client = Client::builder(string)
+        .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
+        .start()
+        .map_err(bad_input)?;
+    let mut events = client.events();
     let mut down_at = None;
     let mut up_at = None;
     let mut sessions = 0;
@@ -84,10 +89,7 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
                 }
                 None => return Ok(()),
             },
-            () = &mut stop => {
-                client.close().await;
-                stop = Box::pin(future::pending());
-            }
+            () = &mut stop => client.close().await,
             () = at(down_at.map(|(at, _)| at)), if embedded.is_some() => {
                 if let (Some(embedded), Some((_, port))) = (&mut embedded, down_at.take()) {
                     embedded.take_down(port).await;
@@ -104,3 +106,41 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
         }
     }
 }
+
+/// The connection string of the command line or the environment; `None` asks for embedded servers.
+fn given_string(arguments: &ConnectArguments) -> Result<Option<String>, Problem> {
+    if arguments.embedded {
+        return Ok(None);
+    }
+    if let Some(string) = &arguments.connection_string {
+        return Ok(Some(string.clone()));
+    }
+    match env::var(VARIABLE) {
+        Ok(string) => Ok(Some(string)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(bad_input(format!("{VARIABLE} is not UTF-8"))),
+    }
+}
+
+/// Completes when the program is asked to stop.
+async fn interrupted() {
+    #[cfg(unix)]
+    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        return;
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Completes at an instant, or never.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => future::pending().await,
+    }
+}
+
+const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";

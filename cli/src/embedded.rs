@@ -1,9 +1,6 @@
 //! Three servers on loopback for a first look: the one in use goes down and comes up again.
 
-use chronicle_reference_server::{
-    model::ModelConfig,
-    server::{Cluster, ServerOptions},
-};
+use chronicle_reference_server::{Cluster, ServerOptions, model::ModelConfig};
 use std::{io, time::Duration};
 
 /// How long a session lasts before its server is taken down.
