@@ -1,14 +1,14 @@
 //! A connection with every checker around it.
 
 mod ledger;
+#[cfg(test)]
+mod tests;
 
 use crate::{
     Setup, Trace,
     trace::{render_input, render_output},
 };
-use chronicle_connection::{
-    Command, Connection, Id, Input, Output, Reply, State, Stats, WaitReason,
-};
+use chronicle_connection::{Command, Connection, Input, Output, State, Stats, WaitReason};
 use ledger::{Broken, Ledger};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
@@ -67,9 +67,8 @@ impl Machine {
     ) -> Vec<Output> {
         let input = input.into();
         trace.input(at, &self.name, &input);
-        let before = self.connection.clone();
-        let is_late = self.ledger.is_late(&input);
-        let overdue = before.poll_timeout().is_some_and(|due| due < now);
+        let before_late_reply = self.ledger.is_late(&input).then(|| self.connection.clone());
+        let overdue = self.poll_timeout().is_some_and(|due| due < now);
         self.now = self.now.max(now);
 
         self.ledger.input(self.now, &input, overdue);
@@ -83,7 +82,7 @@ impl Machine {
                 self.ledger.output(self.now, output)?;
             }
             self.ledger.settled(self.now, &self.connection)?;
-            if is_late {
+            if let Some(before) = before_late_reply {
                 self.late_reply_changed_nothing(before, &outputs)?;
             }
             self.tick_changes_nothing()?;

@@ -7,8 +7,6 @@ use chronicle_simulation::{
 };
 use std::time::Duration;
 
-const THREE: &str = "chronicle://s1,s2,s3";
-
 fn add_clients(world: &mut World, count: usize, setup: &Setup) -> Vec<ClientId> {
     let clients: Vec<ClientId> = (0..count)
         .map(|_| world.add_client(setup.clone()))
@@ -77,7 +75,7 @@ fn share_of_the_returned(seed: u64, setup: &Setup) -> usize {
     let servers = world.add_servers(3);
     world.crash(servers[2]);
     let clients = add_clients(&mut world, 60, setup);
-    world.run_for(secs(15));
+    world.run_for(secs(8));
     world.start(servers[2]);
     for client in clients {
         world.black_hole(client);
@@ -92,7 +90,7 @@ fn share_of_the_returned(seed: u64, setup: &Setup) -> usize {
 fn a_server_that_comes_back_empty_does_not_take_the_whole_fleet() {
     // Thirty to draw level with the others, and ten of the other thirty.
     let setup = Setup::new(THREE);
-    let shares = (0..40).map(|seed| share_of_the_returned(seed, &setup));
+    let shares = (0..12).map(|seed| share_of_the_returned(seed, &setup));
     let shares: Vec<usize> = shares.collect();
     assert!(
         shares.iter().all(|share| (30..=52).contains(share)),
@@ -103,9 +101,9 @@ fn a_server_that_comes_back_empty_does_not_take_the_whole_fleet() {
 #[test]
 fn without_the_wait_it_would_take_nearly_all() {
     let setup = Setup::new(THREE).timing(|timing| timing.selection_wait = Duration::ZERO);
-    let shares = (0..40).map(|seed| share_of_the_returned(seed, &setup));
+    let shares = (0..12).map(|seed| share_of_the_returned(seed, &setup));
     let shares: Vec<usize> = shares.collect();
-    assert!(shares.iter().any(|&share| share > 52), "{shares:?}");
+    assert!(shares.iter().all(|&share| share > 55), "{shares:?}");
 }
 
 #[test]
@@ -149,7 +147,7 @@ fn a_rolling_restart_keeps_every_client_connected_to_somebody() {
 
 #[test]
 fn servers_that_fail_at_random_for_an_hour_leave_everybody_connected_in_the_end() {
-    for seed in 0..6 {
+    for seed in 0..3 {
         replay(start(), seed, |world| {
             world.set_network(Network {
                 latency: Latency::Between(millis(1), millis(60)),

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use chronicle_connection::{
-    AttemptError, CandidateError, Command, Endpoint, Event, Failure, FailureKind, Id, Output,
-    Reply, Request, State,
+    AttemptError, Call, CandidateError, Command, DropCause, Endpoint, Event, Failure, FailureKind,
+    FatalError, Id, Output, Reply, Request, State,
 };
 use chronicle_simulation::{Hand, Setup, compatible, http, id_of, keep_alive, ok, request_of};
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ pub(crate) fn secs(seconds: u64) -> Duration {
 pub(crate) fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
+
+/// Three servers.
+pub(crate) const THREE: &str = "chronicle://s1,s2,s3";
 
 /// The shortest time that anything here tells apart.
 pub(crate) const MOMENT: Duration = Duration::from_micros(1);
@@ -207,6 +210,71 @@ pub(crate) fn cause(error: &AttemptError, server: &str) -> Option<CandidateError
     let mut candidates = error.candidates.iter();
     let found = candidates.find(|(candidate, _)| name(candidate) == server);
     found.and_then(|(_, cause)| cause.clone())
+}
+
+/// The call of a request in the outbox, which is taken.
+pub(crate) fn call(hand: &mut Hand, request: Request) -> Call {
+    let output = hand.find(|output| request_of(output) == Some(request));
+    match output {
+        Some(Output::Unary(call) | Output::ServerStream(call)) => call,
+        other => panic!("{other:?}\n{}", hand.trace().as_str()),
+    }
+}
+
+/// One server, its transport open, nothing answered.
+pub(crate) fn proving(string: &str) -> (Hand, Id) {
+    let mut hand = hand(string);
+    hand.connect();
+    let transport = hand.take_open("s1");
+    hand.open(transport);
+    (hand, transport)
+}
+
+/// Refuses every dial of one attempt, when it comes.
+pub(crate) fn refuse_all(hand: &mut Hand) {
+    hand.wait_until(has_dialled);
+    while let Some((transport, _)) = hand.find_open() {
+        hand.reply(transport, refused());
+    }
+}
+
+/// The waits that were announced since the last look.
+pub(crate) fn waits(hand: &mut Hand) -> Vec<Duration> {
+    back_offs(hand).into_iter().map(|(_, wait)| wait).collect()
+}
+
+pub(crate) fn in_secs(waits: &[u64]) -> Vec<Duration> {
+    waits.iter().map(|&wait| secs(wait)).collect()
+}
+
+/// The cause of the one drop since the last look at the events, and how long the session lasted.
+pub(crate) fn the_drop(hand: &mut Hand) -> (DropCause, Duration) {
+    let events = hand.events().into_iter();
+    let drops: Vec<_> = events
+        .filter_map(|event| match event {
+            Event::Disconnected { cause, lasted, .. } => Some((cause, lasted)),
+            _ => None,
+        })
+        .collect();
+    match drops.as_slice() {
+        [drop] => drop.clone(),
+        other => panic!("{other:?}\n{}", hand.trace().as_str()),
+    }
+}
+
+pub(crate) fn answers(hand: &Hand) -> usize {
+    asked(hand, Request::KeepAlive).len()
+}
+
+/// The fatal error, if the machine has given up.
+pub(crate) fn fatal(hand: &mut Hand) -> Option<FatalError> {
+    let mut events = hand.events().into_iter();
+    let error = events.find_map(|event| match event {
+        Event::Failed(error) => Some(error),
+        _ => None,
+    });
+    assert_eq!(error.is_some(), hand.state() == State::Stopped);
+    error
 }
 
 /// A machine in each phase of its life.

@@ -6,8 +6,6 @@ use chronicle_simulation::{Hand, Setup, World, status};
 use rand_core::Rng;
 use std::{collections::BTreeMap, time::Duration};
 
-const THREE: &str = "chronicle://s1,s2,s3";
-
 fn hand_with(strategy: Strategy, seed: u64) -> Hand {
     let setup = Setup::new(THREE).strategy(strategy).exact().patient();
     let mut hand = Hand::seeded(start(), setup, seed);
