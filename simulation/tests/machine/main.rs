@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     reason = "a test that cannot go on has found a fault"
 )]
+#![allow(clippy::type_complexity, reason = "tables of cases")]
 
 mod answers;
 mod clocks;
