@@ -87,7 +87,12 @@ fn certificate_reason(error: &CertificateError) -> TlsFailure {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             TlsFailure::WrongName
         }
-        CertificateError::UnknownIssuer => TlsFailure::UnknownIssuer,
+        // The latter two: the platform knows another certificate under the issuer's name.
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            TlsFailure::UnknownIssuer
+        }
         _ => TlsFailure::Other,
     }
 }

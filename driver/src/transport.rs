@@ -94,7 +94,7 @@ impl Transport {
 
     /// What is known of the other side, and news of it.
     pub(crate) fn health(&self) -> watch::Receiver<Health> {
-        self.lane.health.clone()
+        self.lane.health()
     }
 }
 
@@ -119,6 +119,11 @@ impl Lane {
             .map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()))?;
         let sent = self.requests.send_request(request).await;
         sent.map_err(|error| self.failure(&error))
+    }
+
+    /// What is known of the other side, and news of it.
+    pub(crate) fn health(&self) -> watch::Receiver<Health> {
+        self.health.clone()
     }
 
     /// What an error of a request or a body means.

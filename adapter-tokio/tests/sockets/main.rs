@@ -1,0 +1,11 @@
+//! A client against reference servers, on real sockets.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests on real sockets"
+)]
+
+mod abandoned;
+mod channel;
+mod client;
+mod support;
