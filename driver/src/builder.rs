@@ -2,7 +2,7 @@
 
 use crate::{
     Client, ConnectError, Events, Runtime,
-    driver::{Driver, Requests, View},
+    driver::{Driver, Requests, Transports, View},
     events,
     suspend::SuspendWatch,
     tls::Tls,
@@ -14,7 +14,6 @@ use chronicle_connection::{
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng;
 use std::{
-    collections::BTreeMap,
     marker::PhantomData,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -150,8 +149,8 @@ impl<R: Runtime> Builder<R> {
             open_timeout: self.open_timeout,
             machine: Connection::new(config, self.contract, seeded()?, Instant::now()),
             commands: command_receiver,
-            requests: Requests::new(),
-            transports: BTreeMap::new(),
+            transports: Transports::default(),
+            requests: Requests::default(),
             suspend: SuspendWatch::new(),
             in_a_row: 0,
             live,

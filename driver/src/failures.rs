@@ -39,7 +39,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn source<'a, T: Error + 'static>(error: &'a dyn Error) -> Option<&'a T> {
+fn source<T: Error + 'static>(error: &dyn Error) -> Option<&T> {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(found) = error.downcast_ref() {
