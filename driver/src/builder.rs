@@ -123,6 +123,14 @@ impl<R: Runtime> Builder<R> {
     }
 
     fn spawn(self) -> Result<Client<R>, ConnectError> {
+        let (client, driver) = self.assemble()?;
+        let task = driver.run().instrument(tracing::info_span!("chronicle"));
+        client.runtime.spawn(task);
+        Ok(client)
+    }
+
+    /// A client, and the driver that has to run for it.
+    pub(crate) fn assemble(self) -> Result<(Client<R>, Driver<R>), ConnectError> {
         let runtime = R::current()?;
         let info = this_process(self.is_running_with_debugger);
         let config = self.config.client(info).build()?;
@@ -144,7 +152,7 @@ impl<R: Runtime> Builder<R> {
             first_events: Arc::new(Mutex::new(Some(Events::new(first_events)))),
         };
         let driver = Driver {
-            runtime: runtime.clone(),
+            runtime,
             tls,
             open_timeout: self.open_timeout,
             machine: Connection::new(config, self.contract, seeded()?, Instant::now()),
@@ -157,8 +165,7 @@ impl<R: Runtime> Builder<R> {
             events,
             view,
         };
-        runtime.spawn(driver.run().instrument(tracing::info_span!("chronicle")));
-        Ok(client)
+        Ok((client, driver))
     }
 }
 

@@ -284,7 +284,7 @@ fn open<R: Runtime>(runtime: R, tls: Tls, to: Endpoint) -> impl Stream<Item = Ne
     let opened = async move { Transport::open(&runtime, &tls, &to, None).await };
     opened.into_stream().flat_map(|opened| match opened {
         Ok(transport) => {
-            let ending = ending(transport.health()).map(News::Reply);
+            let ending = ending(transport.health().clone()).map(News::Reply);
             let opened = News::Opened(transport);
             stream::iter([opened]).chain(ending).left_stream()
         }
@@ -293,7 +293,7 @@ fn open<R: Runtime>(runtime: R, tls: Tls, to: Endpoint) -> impl Stream<Item = Ne
 }
 
 /// How an open transport ends: first GOAWAY if there was one, then the end itself.
-fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Reply> {
+pub(crate) fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Reply> {
     stream::unfold(Some((health, false)), |state| async {
         let (mut health, told) = state?;
         let news = |health: &Health| {

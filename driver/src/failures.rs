@@ -6,11 +6,19 @@ use std::{error::Error, io};
 
 /// An error of a socket, or of the TLS on it. `otherwise` is the kind of what has none of its own.
 pub(crate) fn from_io(error: &io::Error, otherwise: FailureKind) -> Failure {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return closed_by_server();
+    }
     let kind = match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(tls) => FailureKind::Tls(tls_reason(tls)),
         None => io_kind(error.kind(), otherwise),
     };
     Failure::new(kind, error.to_string())
+}
+
+/// The end of what a socket brings, with or without a goodbye of TLS.
+pub(crate) fn closed_by_server() -> Failure {
+    Failure::new(FailureKind::Closed, "closed by the server")
 }
 
 /// An error of HTTP/2 on a connection that is still alive.
@@ -59,9 +67,7 @@ fn io_kind(kind: io::ErrorKind, otherwise: FailureKind) -> FailureKind {
         | io::ErrorKind::AddrNotAvailable => FailureKind::Unreachable,
         io::ErrorKind::TimedOut => FailureKind::TimedOut,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => FailureKind::Reset,
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::NotConnected => FailureKind::Closed,
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => FailureKind::Closed,
         _ => otherwise,
     }
 }

@@ -36,6 +36,10 @@ pub use tls::TlsSetupError;
 #[cfg(test)]
 mod calls_tests;
 #[cfg(test)]
+mod channel_tests;
+#[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
 mod pool_tests;
 #[cfg(test)]
 mod testing;

@@ -55,7 +55,7 @@ async fn a_transport_that_is_going_away_keeps_its_streams_and_gets_no_more() {
     let request = Request::post("/live").body(Body::empty()).unwrap();
     let live = tokio::spawn(old.lane().clone().send(request));
     let served = soon(peer.requests.recv()).await.unwrap();
-    let health = old.lane().health();
+    let health = old.lane().health().clone();
     peer.orders.send(Order::GoAwayGracefully).ok().unwrap();
     let is_told = |health: &crate::socket::Health| health.going_away.is_some();
     soon(health.clone().wait_for(is_told)).await.unwrap();

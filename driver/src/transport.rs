@@ -93,7 +93,7 @@ impl Transport {
     }
 
     /// What is known of the other side, and news of it.
-    pub(crate) fn health(&self) -> watch::Receiver<Health> {
+    pub(crate) fn health(&self) -> &watch::Receiver<Health> {
         self.lane.health()
     }
 }
@@ -105,6 +105,10 @@ impl Drop for Transport {
 }
 
 impl Lane {
+    pub(crate) fn health(&self) -> &watch::Receiver<Health> {
+        &self.health
+    }
+
     /// Sends a request; scheme and authority of its URI become those of the transport.
     pub(crate) async fn send(
         mut self,
@@ -119,11 +123,6 @@ impl Lane {
             .map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()))?;
         let sent = self.requests.send_request(request).await;
         sent.map_err(|error| self.failure(&error))
-    }
-
-    /// What is known of the other side, and news of it.
-    pub(crate) fn health(&self) -> watch::Receiver<Health> {
-        self.health.clone()
     }
 
     /// What an error of a request or a body means.

@@ -2,6 +2,8 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::unwrap_used,
     reason = "tests on real sockets"
 )]
 
