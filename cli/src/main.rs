@@ -54,6 +54,6 @@ Exit codes:
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Connect(arguments) => connect::run(arguments),
+        Command::Connect(arguments) => connect::run(&arguments),
     }
 }

@@ -18,6 +18,9 @@ pub struct Config {
 }
 
 impl Config {
+    /// How long the first connect may take unless set otherwise: 30 s.
+    pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
     /// Starts a configuration from a connection string.
     pub fn builder(connection_string: ConnectionString) -> ConfigBuilder {
         ConfigBuilder {
@@ -25,7 +28,7 @@ impl Config {
             strategy: None,
             skip_compatibility_check: None,
             skip_tls_validation: None,
-            connect_timeout: Some(DEFAULT_CONNECT_TIMEOUT),
+            connect_timeout: Some(Self::DEFAULT_CONNECT_TIMEOUT),
             timing: Timing::default(),
             backoff: Backoff::default(),
             client: ClientInfo::default(),
@@ -363,7 +366,5 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
-
-const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);

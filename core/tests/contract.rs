@@ -4,6 +4,11 @@
     clippy::disallowed_methods,
     reason = "these tests read files that the environment names"
 )]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failure is a failed test"
+)]
 
 use bytes::Bytes;
 use chronicle_connection::{Contract, ContractError};

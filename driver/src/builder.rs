@@ -27,6 +27,8 @@ use tracing::Instrument;
 pub struct Builder<R> {
     config: ConfigBuilder,
     contract: Contract,
+    /// `None` where the application has not said; within, `None` is for ever.
+    connect_timeout: Option<Option<Duration>>,
     extra_roots: Vec<u8>,
     is_running_with_debugger: bool,
     open_timeout: Duration,
@@ -38,6 +40,7 @@ impl<R: Runtime> Builder<R> {
         Self {
             config: Config::builder(connection_string),
             contract: Contract::default(),
+            connect_timeout: None,
             extra_roots: Vec::new(),
             is_running_with_debugger: false,
             open_timeout: Timing::default().open,
@@ -77,10 +80,10 @@ impl<R: Runtime> Builder<R> {
         self
     }
 
-    /// How long [`connect`](Self::connect) may take, retries included; `None` tries for ever.
-    /// Default 30 s.
+    /// How long the first session may take to come up, retries included; `None` tries for ever.
+    /// The default is 30 s for [`connect`](Self::connect), and for ever for [`start`](Self::start).
     pub fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.config = self.config.connect_timeout(timeout);
+        self.connect_timeout = Some(timeout);
         self
     }
 
@@ -108,32 +111,39 @@ impl<R: Runtime> Builder<R> {
     /// # Errors
     /// [`ConnectError`]: what is wrong with the configuration or with every server that was tried.
     pub async fn connect(self) -> Result<Client<R>, ConnectError> {
-        let client = self.spawn()?;
+        let client = self.spawn(Some(Config::DEFAULT_CONNECT_TIMEOUT))?;
         client.first_connected().await?;
         Ok(client)
     }
 
-    /// Starts to connect and returns at once. It tries for ever, whatever
-    /// [`connect_timeout`](Self::connect_timeout) says.
+    /// Starts to connect and returns at once.
     ///
     /// # Errors
     /// [`ConnectError`]: what is wrong with the configuration.
     pub fn start(self) -> Result<Client<R>, ConnectError> {
-        self.connect_timeout(None).spawn()
+        self.spawn(None)
     }
 
-    fn spawn(self) -> Result<Client<R>, ConnectError> {
-        let (client, driver) = self.assemble()?;
+    fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {
+        let (client, driver) = self.assemble(connect_timeout)?;
         let task = driver.run().instrument(tracing::info_span!("chronicle"));
         client.runtime.spawn(task);
         Ok(client)
     }
 
     /// A client, and the driver that has to run for it.
-    pub(crate) fn assemble(self) -> Result<(Client<R>, Driver<R>), ConnectError> {
+    pub(crate) fn assemble(
+        self,
+        connect_timeout: Option<Duration>,
+    ) -> Result<(Client<R>, Driver<R>), ConnectError> {
         let runtime = R::current()?;
         let info = this_process(self.is_running_with_debugger);
-        let config = self.config.client(info).build()?;
+        let connect_timeout = self.connect_timeout.unwrap_or(connect_timeout);
+        let config = self
+            .config
+            .client(info)
+            .connect_timeout(connect_timeout)
+            .build()?;
         let tls = Tls::new(config.skip_tls_validation(), &self.extra_roots)?;
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (live, live_receiver) = watch::channel(None);

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
     let connection_string = "chronicle://localhost?skipTlsValidation=true";
     let builder = Builder::<Frozen>::new(connection_string.parse().unwrap());
-    let (client, driver) = builder.assemble().unwrap();
+    let (client, driver) = builder.assemble(None).unwrap();
     for _ in 0..600 {
         client.commands.send(Command::Tick).unwrap();
     }

@@ -1,5 +1,11 @@
 //! The committed code and descriptor set are what `protos/` says, here and in the reference server.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test that reads and writes files"
+)]
+
 use prost::Message as _;
 use std::{env, fs, path::Path};
 

@@ -29,10 +29,7 @@ use tokio::{
     select,
     time::sleep,
 };
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -68,13 +65,7 @@ pub struct Server {
     _reserved: TcpSocket,
     shared: Arc<Shared>,
     certificate_pem: String,
-    running: Option<Running>,
-}
-
-#[derive(Debug)]
-struct Running {
-    tasks: Tasks,
-    _cancel_on_drop: DropGuard,
+    running: Option<Tasks>,
 }
 
 impl Server {
@@ -137,12 +128,13 @@ impl Server {
 
     /// Takes the server down at once: the port refuses, and every connection is reset.
     pub async fn kill(&mut self) {
-        let Some(Running { tasks, .. }) = self.running.take() else {
-            return;
-        };
-        tasks.cancel.cancel();
-        tasks.tracker.close();
-        tasks.tracker.wait().await;
+        if let Some(tasks) = &self.running {
+            tasks.cancel.cancel();
+            tasks.tracker.close();
+            tasks.tracker.wait().await;
+        }
+        // Only now: where a caller gave up waiting, the next restart waits for the rest.
+        self.running = None;
     }
 
     /// Kills the server and starts it afresh on the same port, without clients and with a new
@@ -165,11 +157,16 @@ impl Server {
         };
         tasks.spawn(self.shared.clone().push_keep_alives());
         tasks.spawn(host.accept(listener));
-        self.running = Some(Running {
-            _cancel_on_drop: tasks.cancel.clone().drop_guard(),
-            tasks,
-        });
+        self.running = Some(tasks);
         Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(tasks) = &self.running {
+            tasks.cancel.cancel();
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     options::{self, Name},
 };
 use crate::{Endpoint, Secret};
+use std::fmt;
 
 /// Collects a [`ConnectionString`]. Nothing is checked before [`build`](Self::build); what is set
 /// twice has the later value.
@@ -25,13 +26,20 @@ use crate::{Endpoint, Secret};
 /// );
 /// # Ok::<(), chronicle_connection::ConnectionStringError>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ConnectionStringBuilder {
     servers: Vec<String>,
     srv: Option<String>,
     srv_name_server: Option<String>,
     credentials: Option<Credentials>,
     options: Options,
+}
+
+/// Shows nothing: what stands where a host should may be anything before it is checked.
+impl fmt::Debug for ConnectionStringBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConnectionStringBuilder(..)")
+    }
 }
 
 impl ConnectionStringBuilder {

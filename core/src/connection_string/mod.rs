@@ -251,7 +251,7 @@ impl FromStr for ConnectionString {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Credentials {
     id: String,
     secret: Secret,

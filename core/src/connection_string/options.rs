@@ -65,7 +65,7 @@ impl Name {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct Options {
     /// `auth=none` was asked for; without it and without credentials the mode is the same.
     pub(super) no_authentication: bool,

@@ -5,7 +5,7 @@ use super::{
     Credentials, MAX_HOSTS, MAX_LENGTH, Options, Servers, host, options::Name,
 };
 use crate::Secret;
-use percent_encoding::percent_decode_str;
+use percent_encoding::percent_decode;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnknownOptions {
@@ -36,14 +36,11 @@ pub(super) fn parse(text: &str, unknown: UnknownOptions) -> Result<ConnectionStr
     }
     let is_cut = is_cut_by_question_mark(authority, query);
     let (credentials, hosts) = split_credentials(authority)?;
-    let servers = match is_srv {
-        true => srv(hosts),
-        false => list(hosts),
-    }
-    .map_err(|error| match is_cut {
-        true => query.error(0, Kind::Unencoded('?')),
-        false => error,
-    })?;
+    let servers = if is_srv { srv(hosts) } else { list(hosts) };
+    let servers = match servers {
+        Err(_) if is_cut => return Err(query.error(0, Kind::Unencoded('?'))),
+        servers => servers?,
+    };
     let (options, positions) = options(query, unknown, is_cut)?;
     let string = ConnectionString {
         servers,
@@ -223,11 +220,12 @@ fn decode(part: Span<'_>) -> Result<String, Error> {
             return Err(part.error(index, Kind::BrokenEscape));
         }
     }
-    let decoded = percent_decode_str(part.text)
-        .decode_utf8()
-        .map_err(|_| part.error(0, Kind::NotUtf8))?;
+    // Room for all of it from the start: a buffer that grows leaves copies of secrets behind.
+    let mut decoded = Vec::with_capacity(bytes.len());
+    decoded.extend(percent_decode(bytes));
+    let decoded = String::from_utf8(decoded).map_err(|_| part.error(0, Kind::NotUtf8))?;
     if decoded.contains(char::is_control) {
         return Err(part.error(0, Kind::ControlCharacter));
     }
-    Ok(decoded.into_owned())
+    Ok(decoded)
 }

@@ -1,6 +1,7 @@
 //! What a server does when nothing is wrong with it, on real sockets.
 
 use crate::{
+    INTERVAL,
     client::{Client, http1, soon, tls},
     quick, start, with_eviction_after,
 };
@@ -14,7 +15,7 @@ use chronicle_reference_server::{
 use futures_util::{StreamExt as _, stream};
 use http::{Method, StatusCode};
 use std::{future::pending, sync::Arc, time::Duration};
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, time::timeout};
 use tonic::{Code, Request};
 
 #[tokio::test]
@@ -162,6 +163,15 @@ async fn an_application_can_call_unary_and_stream_both_ways() {
         .collect()
         .await;
     assert_eq!(sizes, [1000, 1000, 1000]);
+
+    let request = StreamRequest {
+        count: 1,
+        size: 0,
+        hold: true,
+    };
+    let mut held = client.echo().stream(request).await.unwrap().into_inner();
+    assert!(held.message().await.unwrap().is_some());
+    assert!(timeout(INTERVAL, held.message()).await.is_err());
 
     let payloads = ["a", "b"].map(|data| Payload {
         data: data.into(),

@@ -1,0 +1,146 @@
+//! `chronicle connect`
+
+use crate::{
+    ConnectArguments,
+    embedded::{DOWN, Embedded, SESSION},
+    render::Printer,
+};
+use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice};
+use futures_util::FutureExt as _;
+use std::{env, fmt::Display, future, io, pin::pin, process::ExitCode};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+
+/// Runs the command to its end.
+pub(crate) fn run(arguments: &ConnectArguments) -> ExitCode {
+    let ended = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(connect(arguments)),
+        Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Problem::BadInput(text)) => complain(2, &text),
+        Err(Problem::GaveUp(text)) => complain(1, &text),
+    }
+}
+
+fn complain(code: u8, text: &str) -> ExitCode {
+    eprintln!("chronicle: {text}");
+    ExitCode::from(code)
+}
+
+enum Problem {
+    BadInput(String),
+    GaveUp(String),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::GaveUp(error.to_string())
+    }
+}
+
+fn bad_input(error: impl Display) -> Problem {
+    Problem::BadInput(error.to_string())
+}
+
+async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
+    let printer = Printer::new(arguments.json);
+    let (string, mut embedded) = match given_string(arguments)? {
+        Some(string) => (string, None),
+        None => {
+            let embedded = Embedded::start().await?;
+            let string = embedded.connection_string();
+            printer.note("embedded", &format!("three embedded servers: {string}"))?;
+            (string, Some(embedded))
+        }
+    };
+    let string = ConnectionString::parse(&string).map_err(bad_input)?;
+    let mut stop = pin!(interrupted().fuse());
+    let client = Client::builder(string)
+        .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
+        .start()
+        .map_err(bad_input)?;
+    let mut events = client.events();
+    let mut down_at = None;
+    let mut up_at = None;
+    let mut sessions = 0;
+    loop {
+        tokio::select! {
+            notice = events.next() => match notice {
+                Some(Notice::Event(event)) => {
+                    printer.event(&event)?;
+                    match &event {
+                        Event::Connected(session) => {
+                            sessions += 1;
+                            if arguments.once && sessions == 2 {
+                                client.close().await;
+                            } else {
+                                down_at = Some((Instant::now() + SESSION, session.server.port));
+                            }
+                        }
+                        Event::Failed(error) => return Err(Problem::GaveUp(error.to_string())),
+                        _ => {}
+                    }
+                }
+                Some(Notice::Lagged(missed)) => {
+                    printer.note("lagged", &format!("{missed} events were missed"))?;
+                }
+                None => return Ok(()),
+            },
+            () = &mut stop => client.close().await,
+            () = at(down_at.map(|(at, _)| at)), if embedded.is_some() => {
+                if let (Some(embedded), Some((_, port))) = (&mut embedded, down_at.take()) {
+                    embedded.take_down(port).await;
+                    up_at = Some(Instant::now() + DOWN);
+                    printer.note("server_down", &format!("embedded server 127.0.0.1:{port} goes down"))?;
+                }
+            }
+            () = at(up_at), if embedded.is_some() => {
+                up_at = None;
+                if let Some(embedded) = &mut embedded && let Some(server) = embedded.bring_up().await? {
+                    printer.note("server_up", &format!("embedded server {server} is up again"))?;
+                }
+            }
+        }
+    }
+}
+
+/// The connection string of the command line or the environment; `None` asks for embedded servers.
+fn given_string(arguments: &ConnectArguments) -> Result<Option<String>, Problem> {
+    if arguments.embedded {
+        return Ok(None);
+    }
+    if let Some(string) = &arguments.connection_string {
+        return Ok(Some(string.clone()));
+    }
+    match env::var(VARIABLE) {
+        Ok(string) => Ok(Some(string)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(bad_input(format!("{VARIABLE} is not UTF-8"))),
+    }
+}
+
+/// Completes when the program is asked to stop.
+async fn interrupted() {
+    #[cfg(unix)]
+    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        return;
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Completes at an instant, or never.
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant).await,
+        None => future::pending().await,
+    }
+}
+
+const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";
