@@ -1,21 +1,19 @@
 use crate::{
     Channel, Runtime,
-    pool::{Live, Pool},
+    pool::Live,
     testing::{Peer, Server, soon},
     tokio_runtime::Tokio,
 };
 use bytes::Bytes;
-use chronicle_connection::Session;
 use futures_util::{StreamExt, stream};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Request, Response, uri::Authority};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use std::{future::poll_fn, sync::Arc, time::Duration};
+use std::future::poll_fn;
 use tokio::sync::{mpsc, watch};
 use tonic::{Code, Status, body::Body};
 use tower_service::Service;
-use uuid::Uuid;
 
 #[tokio::test]
 async fn a_broken_answer_is_unavailable_however_it_breaks() {
@@ -92,24 +90,16 @@ struct World {
 impl World {
     async fn new() -> Self {
         let server = Server::new().await;
-        let session = Session {
-            connection_id: Uuid::nil(),
-            server: server.endpoint("localhost"),
-            peer: server.address(),
-            generation: 1,
-        };
-        let authority = session.server.to_string().parse().unwrap();
-        let runtime = Tokio::current().unwrap();
-        let timeout = Duration::from_secs(20);
-        let pool = Pool::new(runtime.clone(), server.trust(), session, timeout);
+        let pool = server.pool();
+        let authority = server.endpoint("localhost").to_string().parse().unwrap();
         let (live_sender, live) = watch::channel(Some(Live {
-            pool: Arc::new(pool),
+            pool,
             metadata: HeaderMap::new(),
         }));
         Self {
             server,
             authority,
-            channel: Channel::new(runtime, live, mpsc::unbounded_channel().0),
+            channel: Channel::new(Tokio::current().unwrap(), live, mpsc::unbounded_channel().0),
             peer: None,
             _live: live_sender,
         }

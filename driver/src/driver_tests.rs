@@ -1,11 +1,20 @@
-use crate::{Builder, NoRuntime, Runtime, driver::ending, socket::Health, tokio_runtime::Tokio};
-use chronicle_connection::{Command, Failure, FailureKind, Reply};
+use crate::{
+    Builder, NoRuntime, Runtime,
+    driver::ending,
+    pool::Live,
+    socket::Health,
+    testing::{Server, soon},
+    tokio_runtime::Tokio,
+};
+use chronicle_connection::{Command, Failure, FailureKind, Reply, State};
 use futures_util::StreamExt;
+use http::HeaderMap;
 use std::{
     future::{Future, pending},
     io,
     net::SocketAddr,
     pin::pin,
+    sync::Arc,
     task::{Context, Waker},
     time::Instant,
 };
@@ -31,6 +40,24 @@ fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
         assert!(polls < 10);
     }
     assert_eq!(polls, 3);
+}
+
+#[tokio::test]
+async fn dropping_the_driver_drops_all_io() {
+    let connection_string = "chronicle://localhost?skipTlsValidation=true";
+    let builder = Builder::<Tokio>::new(connection_string.parse().unwrap());
+    let (client, driver) = builder.assemble(None).unwrap();
+    let server = Server::new().await;
+    let pool = server.pool();
+    driver.live.send_replace(Some(Live {
+        pool: Arc::clone(&pool),
+        metadata: HeaderMap::new(),
+    }));
+    let (lease, peer) = soon(async { tokio::join!(pool.lease(), server.accept()) }).await;
+    drop(driver);
+    soon(peer.unwrap().gone).await.unwrap();
+    assert_eq!(client.state(), State::Stopped);
+    drop(lease);
 }
 
 #[tokio::test]

@@ -1,15 +1,13 @@
 use crate::{
-    Runtime,
     pool::{Lease, Pool},
     testing::{Order, Peer, Server, soon},
     tokio_runtime::Tokio,
 };
-use chronicle_connection::{Failure, FailureKind, Session};
+use chronicle_connection::{Failure, FailureKind};
 use http::Request;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tonic::body::Body;
-use uuid::Uuid;
 
 #[tokio::test]
 async fn streams_are_kept_to_the_limit_of_the_peer_and_the_next_transport_takes_the_rest() {
@@ -121,15 +119,8 @@ async fn a_peer_that_allows_no_streams_is_of_no_use() {
 
 async fn pool() -> (Server, Arc<Pool<Tokio>>) {
     let server = Server::new().await;
-    let session = Session {
-        connection_id: Uuid::nil(),
-        server: server.endpoint("localhost"),
-        peer: server.address(),
-        generation: 1,
-    };
-    let runtime = Tokio::current().unwrap();
-    let pool = Pool::new(runtime, server.trust(), session, Duration::from_secs(20));
-    (server, Arc::new(pool))
+    let pool = server.pool();
+    (server, pool)
 }
 
 type Promise = JoinHandle<Option<Result<Lease<Tokio>, Failure>>>;
