@@ -107,6 +107,8 @@ impl Selecting {
                 self.attempt.dial(index, cx);
             }
         } else if probing.ask_at.take().is_some() {
+            // A wait that ends late gives the servers their time all the same.
+            probing.deadline = cx.now + cx.config.timing.count;
             for index in probing.pool.clone() {
                 ask(&mut self.attempt, index, cx);
             }
