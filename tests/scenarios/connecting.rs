@@ -137,9 +137,11 @@ pub(crate) async fn a_dead_and_a_hanging_server_leave_the_third<R: Runtime>() {
         Duration::ZERO..=Duration::from_millis(2500),
     );
     assert_eq!(world.server_of(&client.session().unwrap()), 2);
+    world.set(1, |faults| faults.hang_tls = false);
     world
         .until("end of the dial that hung", || world.open_sockets() == 1)
         .await;
+    assert_eq!(world.stats(1).handshakes, 0);
 }
 
 pub(crate) async fn without_counts_and_reservations_a_client_connects_all_the_same<R: Runtime>() {

@@ -286,9 +286,11 @@ impl Witness {
     fn of<R: Runtime>(client: &Client<R>) -> Self {
         let client = client.clone();
         let (stop, stopped) = channel();
+        let mut seen = vec![client.session()];
         let watch = move || {
-            let mut seen = vec![client.session()];
-            while stopped.try_recv() == Err(TryRecvError::Empty) {
+            let mut last = false;
+            while !last {
+                last = stopped.try_recv() != Err(TryRecvError::Empty);
                 let session = client.session();
                 if seen.last() != Some(&session) {
                     seen.push(session);

@@ -4,8 +4,8 @@ use super::world::{World, impatient};
 use chronicle_connection_driver::{
     Client, Runtime,
     core::{
-        AttemptError, CandidateError, ConnectionString, Endpoint, Event, FatalError, Findings,
-        Host, Incompatible, State,
+        AttemptError, CandidateError, Endpoint, Event, FatalError, Findings, Host, Incompatible,
+        State,
     },
 };
 use chronicle_reference_server::{

@@ -17,7 +17,7 @@ pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Runtime>
     let world = World::<R>::start(1).await;
     let port = world.servers()[0].port();
     let error = tls_failure(&world, validating("127.0.0.1", port)).await;
-    assert_eq!(error.0, TlsFailure::UnknownIssuer);
+    assert_eq!(error.0, TlsFailure::UnknownIssuer, "{}", error.1);
     assert!(error.1.contains("unknown issuer"), "{}", error.1);
     assert_eq!(world.sum(|stats| stats.handshakes), 0);
 }

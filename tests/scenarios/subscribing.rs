@@ -2,7 +2,7 @@
 
 use super::world::{World, impatient_timing};
 use chronicle_connection_driver::{
-    Client, Notice, Runtime,
+    Notice, Runtime,
     core::{Backoff, Event, Jitter, Timing},
 };
 use std::time::Duration;

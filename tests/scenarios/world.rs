@@ -2,9 +2,7 @@
 
 use chronicle_connection_driver::{
     Builder, Channel, Client, ConnectError, Events, Notice, Runtime,
-    core::{
-        Backoff, ConnectionString, DropCause, Event, FatalError, Jitter, Session, State, Timing,
-    },
+    core::{Backoff, ConnectionString, DropCause, Event, FatalError, Jitter, Session, Timing},
 };
 use chronicle_reference_server::{
     Cluster, Faults, Server, ServerOptions, Stats, echo::echo_client::EchoClient,
@@ -205,14 +203,10 @@ impl<R: Runtime> World<R> {
         .await
     }
 
-    /// Waits until a client is in a state.
-    pub(crate) async fn state(&self, client: &Client<R>, is_it: impl Fn(&State) -> bool) {
-        let what = "state of the client";
-        self.until(what, || is_it(&client.state())).await;
-    }
-
     /// Waits until no server has a socket open.
     pub(crate) async fn all_sockets_closed(&self) {
+        // A server that hangs does not look whether the other side is still there.
+        self.set_all(|faults| faults.hang_tls = false);
         let what = "end of all sockets";
         self.until(what, || self.open_sockets() == 0).await;
     }
