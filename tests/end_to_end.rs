@@ -14,17 +14,4 @@
 #[macro_use]
 mod scenarios;
 
-mod on_tokio {
-    use std::future::Future;
-
-    scenarios!(chronicle_connection_tokio::Tokio, crate::on_tokio::run);
-
-    fn run(scenario: impl Future<Output = ()>) {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .unwrap()
-            .block_on(scenario);
-    }
-}
+mod on_tokio;

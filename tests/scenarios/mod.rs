@@ -3,7 +3,7 @@
 //! A scenario is an async function over the runtime of an adapter. It starts servers of its own, and
 //! waits for conditions, not for times, wherever there is something to wait for.
 
-mod world;
+pub(crate) mod world;
 
 pub(crate) mod calling;
 pub(crate) mod closing;
