@@ -21,6 +21,15 @@ use std::{
 };
 use tonic::{Code, Request, Status, Streaming, metadata::MetadataValue};
 
+pub(crate) async fn whoever_sees_a_session_can_call_at_once<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    for _ in 0..30 {
+        let client = world.connect().await;
+        let answer = echo(client.channel()).unary(Payload::default()).await;
+        answer.unwrap();
+    }
+}
+
 /// A full minute where `CHRONICLE_LONG_TESTS` is set, ten seconds otherwise.
 pub(crate) async fn unread_streams_and_many_calls_leave_the_session_alone<R: Runtime>() {
     let seconds = match std::env::var_os("CHRONICLE_LONG_TESTS") {
@@ -256,36 +265,29 @@ pub(crate) async fn calls_dropped_at_any_moment_free_what_they_held<R: Runtime>(
     let world = World::<R>::start(1).await;
     let client = world.connect().await;
     world.set(0, |faults| {
-        faults.on(paths::ECHO_UNARY).delay = Duration::from_millis(20)
+        faults.on(paths::ECHO_UNARY).delay = Duration::from_millis(20);
     });
-    for round in 0..5 {
+    for _ in 0..5 {
         let calls = (0..200).map(|call| {
             let mut echo = echo(client.channel());
             let world = &world;
             async move {
-                let time = Duration::from_micros(300 * (call * 7 % 200));
+                // A server may take so many dropped calls for an attack, and go away.
                 let calling = async {
-                    let mut stream = echo.stream(hold(3)).await.unwrap().into_inner();
-                    stream.message().await.unwrap();
-                    echo.unary(Payload::default()).await.unwrap();
+                    let mut stream = echo.stream(hold(3)).await?.into_inner();
+                    stream.message().await?;
+                    echo.unary(Payload::default()).await
                 };
+                let time = Duration::from_micros(300 * (call * 7 % 200));
                 world.within(time, calling).await;
             }
         });
         join_all(calls).await;
-        assert!(client.session().is_some(), "round {round}");
     }
-    let most = world.open_sockets();
-    assert!(
-        most <= 1 + 4,
-        "{most} sockets for 200 callers with two streams each"
-    );
-    world.set(0, |faults| {
-        faults.on(paths::ECHO_UNARY).delay = Duration::ZERO
-    });
-    let streams = held_streams(&client, (most as usize - 1) * 100, 1);
-    let streams = world.soon("streams", streams).await;
-    assert_eq!(world.open_sockets(), most, "streams leaked");
+    // 200 callers with two streams each needed four transports at most.
+    let streams = world.soon("streams", held_streams(&client, 400, 1)).await;
+    let what = "session and four transports, all of their streams in use";
+    world.until(what, || world.open_sockets() == 5).await;
     drop(streams);
     assert_eq!(world.requests(paths::CONNECT), 1);
 }

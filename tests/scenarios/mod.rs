@@ -55,6 +55,7 @@ macro_rules! scenarios {
                 a_connection_closes_with_its_last_handle
             }
             calling {
+                whoever_sees_a_session_can_call_at_once
                 unread_streams_and_many_calls_leave_the_session_alone
                 transports_are_opened_as_streams_need_them
                 a_thousand_calls_in_flight_end_at_once_with_their_server
