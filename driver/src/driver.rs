@@ -84,8 +84,8 @@ enum News {
     Reply(Reply),
 }
 
-/// Requests under way, each with its transport.
-pub(crate) type Requests = StreamMap<(Id, Id), BoxStream<'static, Reply>>;
+/// Requests under way.
+pub(crate) type Requests = StreamMap<Id, BoxStream<'static, Reply>>;
 
 impl<R: Runtime> Driver<R> {
     /// Connects, and runs until the machine stops or every handle is gone.
@@ -178,10 +178,10 @@ impl<R: Runtime> Driver<R> {
             }),
             Output::Unary(call) => self.call(call, Answer::One),
             Output::ServerStream(call) => self.call(call, Answer::Many),
-            Output::Cancel(id) => self.drop_requests(|(request, _)| request == id),
+            Output::Cancel(id) => drop(self.requests.remove(&id)),
             Output::Close(id) => {
-                self.drop_requests(|(_, transport)| transport == id);
                 self.transports.news.remove(&id);
+                // Requests on it end by that.
                 self.transports.open.remove(&id);
             }
             Output::Event(event) => {
@@ -207,19 +207,7 @@ impl<R: Runtime> Driver<R> {
                 stream::iter([Reply::Failed(failure)]).boxed()
             }
         };
-        self.requests.insert((id, on), replies);
-    }
-
-    fn drop_requests(&mut self, which: impl Fn((Id, Id)) -> bool) {
-        let keys: Vec<_> = self
-            .requests
-            .keys()
-            .copied()
-            .filter(|&key| which(key))
-            .collect();
-        for key in keys {
-            self.requests.remove(&key);
-        }
+        self.requests.insert(id, replies);
     }
 
     async fn next_input(&mut self) -> Input {
@@ -257,7 +245,7 @@ impl<R: Runtime> Driver<R> {
             };
             return Poll::Ready(Input::Reply { id, reply });
         }
-        if let Poll::Ready(Some(((id, _), reply))) = self.requests.poll_next_unpin(cx) {
+        if let Poll::Ready(Some((id, reply))) = self.requests.poll_next_unpin(cx) {
             return Poll::Ready(Input::Reply { id, reply });
         }
         match timer {
@@ -267,12 +255,10 @@ impl<R: Runtime> Driver<R> {
     }
 }
 
-/// Whatever ends the task, a panic or the end of its runtime included, ends all I/O, and only then
-/// do handles see that it is over.
+/// Whatever ends the task, be it a panic or the end of its runtime, ends all I/O. Only then do the
+/// handles see the end of `view`, which is the last field.
 impl<R: Runtime> Drop for Driver<R> {
     fn drop(&mut self) {
-        self.requests.clear();
-        self.transports = Transports::default();
         if let Some(live) = self.live.send_replace(None) {
             live.pool.end();
         }

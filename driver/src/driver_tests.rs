@@ -1,22 +1,21 @@
 use crate::{
     Builder, NoRuntime, Runtime,
     driver::ending,
-    pool::Live,
     socket::Health,
     testing::{Server, soon},
     tokio_runtime::Tokio,
 };
-use chronicle_connection::{Command, Failure, FailureKind, Reply, State};
+use chronicle_connection::{Command, Failure, FailureKind, Reply, State, Timing};
 use futures_util::StreamExt;
-use http::HeaderMap;
+use h2::Reason;
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,
     sync::Arc,
     task::{Context, Waker},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
 
@@ -43,16 +42,38 @@ fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
 }
 
 #[tokio::test]
+async fn a_request_that_the_machine_gives_up_is_reset_on_the_wire() {
+    let server = Server::new().await;
+    let connection_string = format!("chronicle://{}?skipTlsValidation=true", server.address());
+    let client = Builder::<Tokio>::new(connection_string.parse().unwrap())
+        .timing(Timing {
+            selection_wait: Duration::ZERO,
+            reserve: Duration::from_millis(50),
+            ..Timing::default()
+        })
+        .start()
+        .unwrap();
+    let mut peer = soon(server.accept()).await.unwrap();
+    let mut respond = loop {
+        let (request, respond) = soon(peer.requests.recv()).await.unwrap();
+        if request.uri().path() == "/connections/reserve" {
+            break respond;
+        }
+    };
+    let reset = soon(poll_fn(|cx| respond.poll_reset(cx))).await;
+    assert_eq!(reset.unwrap(), Reason::CANCEL);
+    drop(client);
+}
+
+#[tokio::test]
 async fn dropping_the_driver_drops_all_io() {
     let connection_string = "chronicle://localhost?skipTlsValidation=true";
     let builder = Builder::<Tokio>::new(connection_string.parse().unwrap());
     let (client, driver) = builder.assemble(None).unwrap();
     let server = Server::new().await;
-    let pool = server.pool();
-    driver.live.send_replace(Some(Live {
-        pool: Arc::clone(&pool),
-        metadata: HeaderMap::new(),
-    }));
+    let live = server.live();
+    let pool = Arc::clone(&live.pool);
+    driver.live.send_replace(Some(live));
     let (lease, peer) = soon(async { tokio::join!(pool.lease(), server.accept()) }).await;
     drop(driver);
     soon(peer.unwrap().gone).await.unwrap();
