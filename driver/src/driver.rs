@@ -168,13 +168,9 @@ impl<R: Runtime> Driver<R> {
                 request,
                 limit,
             } => self.request(id, on, |lane| {
-                let answer = async move {
-                    match calls::http(lane, request, limit).await {
-                        Ok(response) => Reply::Http(response),
-                        Err(failure) => Reply::Failed(failure),
-                    }
-                };
-                answer.into_stream().boxed()
+                let answer = calls::http(lane, request, limit);
+                let reply = answer.map(|answer| answer.map_or_else(Reply::Failed, Reply::Http));
+                reply.into_stream().boxed()
             }),
             Output::Unary(call) => self.call(call, Answer::One),
             Output::ServerStream(call) => self.call(call, Answer::Many),

@@ -1,5 +1,5 @@
 use crate::{
-    Builder, NoRuntime, Runtime,
+    Builder, Client, NoRuntime, Runtime,
     driver::ending,
     socket::Health,
     testing::{Server, soon},
@@ -42,27 +42,27 @@ fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
 }
 
 #[tokio::test]
+async fn requests_leave_in_the_order_in_which_the_machine_asked() {
+    let server = Server::new().await;
+    // An order left to chance would pass half of the time.
+    for _ in 0..10 {
+        let _client = start(&server);
+        let mut peer = soon(server.accept()).await.unwrap();
+        let (first, _held) = soon(peer.requests.recv()).await.unwrap();
+        let (second, _) = soon(peer.requests.recv()).await.unwrap();
+        assert_eq!(first.uri().path(), "/connections/reserve");
+        assert!(second.uri().path().ends_with("/CheckCompatibility"));
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_the_machine_gives_up_is_reset_on_the_wire() {
     let server = Server::new().await;
-    let connection_string = format!("chronicle://{}?skipTlsValidation=true", server.address());
-    let client = Builder::<Tokio>::new(connection_string.parse().unwrap())
-        .timing(Timing {
-            selection_wait: Duration::ZERO,
-            reserve: Duration::from_millis(50),
-            ..Timing::default()
-        })
-        .start()
-        .unwrap();
+    let _client = start(&server);
     let mut peer = soon(server.accept()).await.unwrap();
-    let mut respond = loop {
-        let (request, respond) = soon(peer.requests.recv()).await.unwrap();
-        if request.uri().path() == "/connections/reserve" {
-            break respond;
-        }
-    };
+    let (_, mut respond) = soon(peer.requests.recv()).await.unwrap();
     let reset = soon(poll_fn(|cx| respond.poll_reset(cx))).await;
     assert_eq!(reset.unwrap(), Reason::CANCEL);
-    drop(client);
 }
 
 #[tokio::test]
@@ -97,6 +97,18 @@ async fn goaway_is_told_before_the_end_also_when_both_came_at_once() {
         ),
         "{replies:?}"
     );
+}
+
+/// A client that soon asks for a reservation and soon gives it up.
+fn start(server: &Server) -> Client<Tokio> {
+    let connection_string = format!("chronicle://{}?skipTlsValidation=true", server.address());
+    let timing = Timing {
+        selection_wait: Duration::ZERO,
+        reserve: Duration::from_millis(50),
+        ..Timing::default()
+    };
+    let builder = Builder::new(connection_string.parse().unwrap());
+    builder.timing(timing).start().unwrap()
 }
 
 /// A runtime on which nothing ever happens.
