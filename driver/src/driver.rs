@@ -61,14 +61,18 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn session(&self) -> Option<&Session> {
-        match &self.state {
-            State::Connected(session) => Some(session),
-            State::Idle
-            | State::Selecting
-            | State::Handshaking { .. }
-            | State::BackingOff
-            | State::Stopped => None,
-        }
+        session(&self.state)
+    }
+}
+
+fn session(state: &State) -> Option<&Session> {
+    match state {
+        State::Connected(session) => Some(session),
+        State::Idle
+        | State::Selecting
+        | State::Handshaking { .. }
+        | State::BackingOff
+        | State::Stopped => None,
     }
 }
 
@@ -117,6 +121,8 @@ impl<R: Runtime> Driver<R> {
             Output::Event(Event::Failed(error)) => Some(error.clone()),
             _ => None,
         });
+        // Whoever sees the session may call at once.
+        self.follow(session(&state));
         self.view.send_if_modified(|view| {
             let next = View {
                 was_connected: view.was_connected || matches!(state, State::Connected(_)),
@@ -125,24 +131,22 @@ impl<R: Runtime> Driver<R> {
             };
             mem::replace(view, next) != *view
         });
-        self.follow_session();
     }
 
     /// Keeps the transports of application calls in step with the session.
-    fn follow_session(&self) {
-        let session = self.view.borrow().session().cloned();
+    fn follow(&self, session: Option<&Session>) {
         let metadata = self.machine.call_metadata();
         self.live
             .send_if_modified(|live| match (&mut *live, session) {
                 (None, None) => false,
-                (Some(live), Some(session)) if live.pool.session() == &session => {
+                (Some(live), Some(session)) if live.pool.session() == session => {
                     mem::replace(&mut live.metadata, metadata) != live.metadata
                 }
                 (_, session) => {
                     if let Some(live) = live.take() {
                         live.pool.end();
                     }
-                    *live = session.map(|session| Live {
+                    *live = session.cloned().map(|session| Live {
                         pool: Arc::new(Pool::new(
                             self.runtime.clone(),
                             self.tls.clone(),
