@@ -103,7 +103,6 @@ impl<R: Runtime> Driver<R> {
             }
             self.machine.handle(now, input);
             let outputs: Vec<_> = iter::from_fn(|| self.machine.poll_output()).collect();
-            // First what can be seen, then the news of it.
             self.publish(&outputs);
             for output in outputs {
                 self.perform(output);
@@ -115,15 +114,27 @@ impl<R: Runtime> Driver<R> {
         }
     }
 
-    fn publish(&mut self, outputs: &[Output]) {
+    /// Shows where the machine stands, and sends its events. Both at once, as far as anybody can see:
+    /// who hears of a session finds it, and who finds it hears no more of its coming.
+    fn publish(&self, outputs: &[Output]) {
+        let events = || {
+            outputs.iter().filter_map(|output| match output {
+                Output::Event(event) => Some(event),
+                _ => None,
+            })
+        };
         let state = self.machine.state();
-        let failed = outputs.iter().find_map(|output| match output {
-            Output::Event(Event::Failed(error)) => Some(error.clone()),
+        let failed = events().find_map(|event| match event {
+            Event::Failed(error) => Some(error.clone()),
             _ => None,
         });
         // Whoever sees the session may call at once.
         self.follow(session(&state));
         self.view.send_if_modified(|view| {
+            for event in events() {
+                // Nobody may be listening.
+                let _ = self.events.send(event.clone());
+            }
             let next = View {
                 was_connected: view.was_connected || matches!(state, State::Connected(_)),
                 failed: failed.or(view.failed.take()),
@@ -184,11 +195,7 @@ impl<R: Runtime> Driver<R> {
                 // Requests on it end by that.
                 self.transports.open.remove(&id);
             }
-            Output::Event(event) => {
-                log(&event);
-                // Nobody may be listening.
-                let _ = self.events.send(event);
-            }
+            Output::Event(event) => log(&event),
         }
     }
 
