@@ -94,8 +94,8 @@ impl Selecting {
         earliest([Some(own), self.attempt.deadline(WaitReason::Open)])
     }
 
-    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
-        if let Some((index, cause)) = self.attempt.expire_dial(cx) {
+    pub(super) fn expire<R: Rng>(mut self, due: Instant, cx: &mut Context<R>) -> Phase {
+        if let Some((index, cause)) = self.attempt.expire_dial(due, cx) {
             lost_unchosen(&mut self.attempt.candidates[index], cause);
             return self.proceed(cx);
         }
