@@ -1,9 +1,11 @@
-use async_std::{
-    net::{TcpStream, ToSocketAddrs},
-    task,
-};
+use async_std::{net::TcpStream, task};
 use chronicle_connection_driver::{NoRuntime, Runtime};
-use std::{future::Future, io, net::SocketAddr, time::Instant};
+use std::{
+    future::Future,
+    io,
+    net::{SocketAddr, ToSocketAddrs},
+    time::Instant,
+};
 
 /// The runtime of async-std: one for the whole process, which starts when it is first used.
 #[derive(Debug, Clone)]
@@ -23,8 +25,9 @@ impl Runtime for AsyncStd {
     }
 
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let addresses = (host, port).to_socket_addrs().await?;
-        Ok(addresses.collect())
+        let host = host.to_owned();
+        let lookup = move || (host.as_str(), port).to_socket_addrs();
+        Ok(task::spawn_blocking(lookup).await?.collect())
     }
 
     async fn sleep_until(&self, at: Instant) {

@@ -1,4 +1,8 @@
 //! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
+//!
+//! An adapter for a runtime is an implementation of [`Runtime`], and [`adapter!`] for the words that
+//! applications use. It holds no policy: staggered dials (RFC 8305), TLS, HTTP/2, the switch that
+//! cuts a socket, the watch for GOAWAY, retries and channels are here, once.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -40,13 +40,16 @@ fn drive(
     mut perform: impl FnMut(Output),
 ) {
     let mut input = Input::from(Command::Connect);
-    while connection.state() != State::Stopped {
-        // 1. Tell it what happened, and do what it asks for.
+    loop {
+        // Tell it what happened, and do what it asks for.
         connection.handle(Instant::now(), input);
         while let Some(output) = connection.poll_output() {
             perform(output);
         }
-        // 2. Wait for a reply, a command or the deadline.
+        if connection.state() == State::Stopped {
+            return;
+        }
+        // Wait for a reply, a command or the deadline.
         let patience = until(connection.poll_timeout());
         input = match inbox.recv_timeout(patience) {
             Ok(input) => input,
@@ -81,12 +84,13 @@ fn two_sessions() -> Result<Vec<Event>, Box<dyn Error>> {
     let rng = ChaCha8Rng::from_seed([7; 32]);
     let connection = Connection::new(config, Contract::default(), rng, Instant::now());
     thread::spawn(move || {
+        // Where nobody listens any more, nothing is left to be done.
         drive(connection, &inputs, |output| {
-            // Who no longer listens is at its end, and so is this connection soon.
-            let _ = match output {
-                Output::Event(event) => news.send(event).is_ok(),
-                request => network.send(request).is_ok(),
-            };
+            if let Output::Event(event) = output {
+                let _ = news.send(event);
+            } else {
+                let _ = network.send(output);
+            }
         });
     });
 

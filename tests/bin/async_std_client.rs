@@ -9,7 +9,7 @@
     reason = "a program on real sockets in real time"
 )]
 
-use async_std::task;
+use async_std::{future::timeout, task};
 use chronicle_connection_async_std::{Client, Event, Notice};
 use chronicle_reference_server::echo::{Payload, echo_client::EchoClient};
 use std::{
@@ -21,6 +21,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 use tokio::runtime::Handle;
 use tracing::{Metadata, Subscriber, span};
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lookout = Lookout::default();
     tracing::subscriber::set_global_default(lookout.clone())?;
     let string = env::args().nth(1).ok_or("give a connection string")?;
-    task::block_on(stay_connected(&string))?;
+    task::block_on(timeout(PATIENCE, stay_connected(&string)))??;
     lookout.look();
     println!("looks {}", lookout.looks.load(Ordering::Relaxed));
     let threads = lookout.threads.lock();
@@ -109,3 +110,6 @@ impl Subscriber for Lookout {
 
     fn exit(&self, _: &span::Id) {}
 }
+
+/// What must come has this long on any machine.
+const PATIENCE: Duration = Duration::from_secs(60);
