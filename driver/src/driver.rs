@@ -79,7 +79,7 @@ fn session(state: &State) -> Option<&Session> {
 /// The transports that are open, and the news of these and of those that are being opened.
 #[derive(Default)]
 pub(crate) struct Transports {
-    open: BTreeMap<Id, Transport>,
+    pub(crate) open: BTreeMap<Id, Transport>,
     news: StreamMap<Id, BoxStream<'static, News>>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) type Requests = StreamMap<Id, BoxStream<'static, Reply>>;
 
 impl<R: Runtime> Driver<R> {
     /// Connects, and runs until the machine stops or every handle is gone.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(&mut self) {
         let mut input = Input::from(Command::Connect);
         loop {
             let now = Instant::now();
@@ -243,7 +243,13 @@ impl<R: Runtime> Driver<R> {
         // Before the requests: that they fail is what came of it, not the news.
         if let Poll::Ready(Some((id, news))) = self.transports.news.poll_next_unpin(cx) {
             let reply = match news {
-                News::Reply(reply) => reply,
+                News::Reply(reply) => {
+                    if let Reply::Closed(_) = reply {
+                        // The machine does not close what is closed.
+                        self.transports.open.remove(&id);
+                    }
+                    reply
+                }
                 News::Opened(transport) => {
                     let peer = transport.peer();
                     self.transports.open.insert(id, transport);

@@ -2,7 +2,7 @@
 
 use super::world::{World, impatient_timing};
 use chronicle_connection_driver::{
-    Events, Notice, Runtime,
+    Notice, Runtime,
     core::{Backoff, Event, Jitter, Timing},
 };
 use std::time::Duration;
@@ -12,13 +12,17 @@ pub(crate) async fn the_first_subscriber_hears_all_and_the_second_what_follows<R
     let client = world.connect().await;
     let mut first = client.events();
     let mut heard = vec![];
-    // A session can be seen a moment before it is told of.
-    while !matches!(heard.last(), Some(Event::Connected(_))) {
-        heard.push(next(&world, &mut first).await.unwrap());
+    let is_connected = |event: Option<&Event>| matches!(event, Some(Event::Connected(_)));
+    while !is_connected(heard.last()) {
+        heard.push(
+            world
+                .event(&mut first, "event", |event| Some(event.clone()))
+                .await,
+        );
     }
     let mut second = client.events();
     client.close().await;
-    while let Some(event) = next(&world, &mut first).await {
+    while let Some(Notice::Event(event)) = world.soon("event", first.next()).await {
         heard.push(event);
     }
     assert!(
@@ -34,8 +38,9 @@ pub(crate) async fn the_first_subscriber_hears_all_and_the_second_what_follows<R
         ),
         "{heard:#?}"
     );
-    assert_eq!(next(&world, &mut second).await, Some(Event::Closed));
-    assert_eq!(next(&world, &mut second).await, None);
+    let closed = Some(Notice::Event(Event::Closed));
+    assert_eq!(world.soon("event", second.next()).await, closed);
+    assert_eq!(world.soon("end", second.next()).await, None);
     assert_eq!(client.events().next().await, None);
 }
 
@@ -83,13 +88,4 @@ pub(crate) async fn a_subscriber_that_does_not_read_holds_nothing_up_and_is_told
         kept
     };
     assert_eq!(world.soon("the newest events", kept).await, 256);
-}
-
-/// The next event, or `None` after the last.
-async fn next<R: Runtime>(world: &World<R>, events: &mut Events) -> Option<Event> {
-    match world.soon("event", events.next()).await {
-        Some(Notice::Event(event)) => Some(event),
-        None => None,
-        Some(Notice::Lagged(lost)) => panic!("{lost} events lost"),
-    }
 }
