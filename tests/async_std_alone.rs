@@ -8,10 +8,10 @@
     reason = "a test on real sockets"
 )]
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+#[path = "../reference/tests/program/mod.rs"]
+mod program;
+
+use program::Program;
 
 #[test]
 fn a_client_survives_its_server_with_the_threads_of_async_std_alone() {
@@ -23,16 +23,16 @@ fn a_client_survives_its_server_with_the_threads_of_async_std_alone() {
     let endpoints: Vec<&str> = endpoints.split(',').collect();
 
     let mut client = Program::start(env!("CARGO_BIN_EXE_async_std_client"), &[&string]);
-    let first = client.told("session 1 at ");
+    let first = told(&mut client, "session 1 at ");
     let index = endpoints.iter().position(|at| *at == first).unwrap();
     assert_eq!(servers.say(&format!("kill {index}")), "ok");
-    let second = client.told("session 2 at ");
+    let second = told(&mut client, "session 2 at ");
     assert_eq!(second, endpoints[1 - index]);
 
     // It would have aborted on a tokio runtime.
-    let looks: u64 = client.told("looks ").parse().unwrap();
+    let looks: u64 = told(&mut client, "looks ").parse().unwrap();
     assert!(looks > 100, "{looks}");
-    let threads = client.told("threads ");
+    let threads = told(&mut client, "threads ");
     println!("measured: {looks} looks, threads: {threads}");
     for name in threads.split(',') {
         let is_main = name == "async_std_clien";
@@ -41,55 +41,13 @@ fn a_client_survives_its_server_with_the_threads_of_async_std_alone() {
         assert!(is_main || is_async_std || is_blocking, "{threads}");
     }
     assert!(threads.contains("async-std/"), "{threads}");
-    assert!(client.child.wait().unwrap().success());
+    assert!(client.end().success());
 }
 
-/// Another process; ends with this one.
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Program {
-    fn start(program: &str, arguments: &[&str]) -> Self {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()),
-            child,
-        }
-    }
-
-    fn say(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").unwrap();
-        self.read()
-    }
-
-    /// The rest of the next line, which must begin so.
-    fn told(&mut self, what: &str) -> String {
-        let line = self.read();
-        let rest = line.strip_prefix(what);
-        rest.unwrap_or_else(|| panic!("{line:?} in place of {what:?}"))
-            .to_owned()
-    }
-
-    fn read(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The rest of the next line, which must begin so.
+fn told(program: &mut Program, what: &str) -> String {
+    let line = program.read();
+    let rest = line.strip_prefix(what);
+    rest.unwrap_or_else(|| panic!("{line:?} in place of {what:?}"))
+        .to_owned()
 }

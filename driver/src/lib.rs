@@ -15,6 +15,7 @@
     reason = "this crate performs I/O"
 )]
 
+mod adapter;
 mod body;
 mod builder;
 mod calls;
