@@ -3,8 +3,8 @@
 /// The words that an application finds in an adapter, the same in each: everything of this crate and
 /// of the core, on the runtime that the adapter implements.
 ///
-/// `driver::adapter!(TheRuntime);` at the root of the adapter, beside `pub use` of its runtime, is
-/// all that the adapter exports.
+/// At the root of an adapter, beside the `pub use` of its runtime, this is all that it exports:
+/// `chronicle_connection_driver::adapter!(TheRuntime);`
 #[macro_export]
 macro_rules! adapter {
     ($runtime:ty) => {
