@@ -1,0 +1,14 @@
+//! Contracts: read, compared, and handed in by applications.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these tests read files that the environment names"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failure is a failed test"
+)]
+
+mod application;
+mod published;
