@@ -9,6 +9,7 @@ mod order;
 mod read;
 mod schema;
 mod session;
+mod text;
 mod wire;
 mod words;
 

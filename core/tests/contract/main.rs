@@ -11,4 +11,6 @@
 )]
 
 mod application;
+mod older_server;
 mod published;
+mod text;

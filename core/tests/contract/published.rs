@@ -65,7 +65,7 @@ fn contracts() -> Option<PathBuf> {
     let Some(data) = env::var_os("CHRONICLE_TEST_DATA") else {
         // Not `eprintln!`, which the test harness swallows when a test passes.
         let note = "SKIPPED: set CHRONICLE_TEST_DATA to the directory with contracts/*.desc";
-        writeln!(std::io::stderr(), "{note}").unwrap();
+        writeln!(std::io::stderr().lock(), "{note}").unwrap();
         return None;
     };
     Some(Path::new(&data).join("contracts"))
