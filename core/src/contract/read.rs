@@ -10,7 +10,6 @@ use super::{
     wire::{MAX_NESTING, Malformed, TOO_DEEP, Value, Wire},
 };
 use bytes::Bytes;
-use std::ops::Range;
 
 /// Reads the bytes; what comes out is in the order of the set.
 pub(super) fn read(bytes: Bytes) -> Result<Schema, ContractError> {
@@ -22,6 +21,7 @@ pub(super) fn read(bytes: Bytes) -> Result<Schema, ContractError> {
         return Err(ContractError::TooLarge(bytes.len()));
     }
     let mut reader = Reader {
+        bytes: &bytes,
         schema: Schema {
             // Guesses at what such a set declares, which spare growing.
             names: Vec::with_capacity(bytes.len() / 4),
@@ -53,7 +53,8 @@ pub(super) fn read(bytes: Bytes) -> Result<Schema, ContractError> {
     Ok(schema)
 }
 
-struct Reader {
+struct Reader<'a> {
+    bytes: &'a [u8],
     schema: Schema,
     dependencies: Vec<Span>,
     /// The names of the oneofs of the message at hand.
@@ -66,20 +67,20 @@ struct Reader {
 
 type Read<T = ()> = Result<T, Malformed>;
 
-impl Reader {
+impl Reader<'_> {
     fn set(&mut self, mut wire: Wire<'_>) -> Read {
         while let Some((number, value)) = wire.next()? {
             if number == 1 {
-                let place = wire.place(value)?;
-                self.file(wire.inside(place.clone()), span(place))?;
+                self.file(wire.message(value)?)?;
                 self.file += 1;
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, mut wire: Wire<'_>, place: Span) -> Read {
-        let whole = wire.clone();
+    fn file(&mut self, mut wire: Wire<'_>) -> Read {
+        let whole = wire;
+        let place = whole.span();
         let mut name = Span::default();
         let mut package = Span::default();
         while let Some((number, value)) = wire.next()? {
@@ -91,7 +92,7 @@ impl Reader {
             }
         }
         self.schema.files.push(File { name, place });
-        let package = self.copy_name(&whole, package);
+        let package = self.copy_name(package);
         let mut wire = whole;
         while let Some((number, value)) = wire.next()? {
             match number {
@@ -108,7 +109,7 @@ impl Reader {
         if levels == 0 {
             return wire.malformed(TOO_DEEP);
         }
-        let whole = wire.clone();
+        let whole = wire;
         let mut name = Span::default();
         let first = self.schema.fields.len();
         self.oneofs.clear();
@@ -137,7 +138,7 @@ impl Reader {
                 field.oneof = *oneof;
             }
         }
-        let members = between(first, self.schema.fields.len());
+        let members = Span::between(first, self.schema.fields.len());
         let declared = self.declare(&whole, scope, name, members)?;
         self.schema.messages.push(declared);
         if !has_nested {
@@ -167,7 +168,7 @@ impl Reader {
                 _ => {}
             }
         }
-        let members = between(first, self.schema.values.len());
+        let members = Span::between(first, self.schema.values.len());
         let declared = self.declare(&wire, scope, name, members)?;
         self.schema.enums.push(declared);
         Ok(())
@@ -186,7 +187,7 @@ impl Reader {
                 _ => {}
             }
         }
-        let members = between(first, self.schema.methods.len());
+        let members = Span::between(first, self.schema.methods.len());
         let declared = self.declare(&wire, scope, name, members)?;
         self.schema.services.push(declared);
         Ok(())
@@ -209,21 +210,23 @@ impl Reader {
         if !scope.is_empty() {
             names.push(b'.');
         }
-        names.extend_from_slice(wire.at(name));
+        names.extend_from_slice(&self.bytes[name.range()]);
         if names.len() > self.max_names {
             return wire.malformed("full names that are too long");
         }
         Ok(Declared {
-            name: between(start, names.len()),
+            name: Span::between(start, names.len()),
             members,
             file: self.file,
         })
     }
 
-    fn copy_name(&mut self, wire: &Wire<'_>, name: Span) -> Span {
+    fn copy_name(&mut self, name: Span) -> Span {
         let start = self.schema.names.len();
-        self.schema.names.extend_from_slice(wire.at(name));
-        between(start, self.schema.names.len())
+        self.schema
+            .names
+            .extend_from_slice(&self.bytes[name.range()]);
+        Span::between(start, self.schema.names.len())
     }
 }
 
@@ -306,28 +309,26 @@ fn only_name(mut wire: Wire<'_>) -> Read<Span> {
 }
 
 impl<'a> Wire<'a> {
-    fn place(&self, value: Value) -> Read<Range<usize>> {
+    fn message(&self, value: Value<'a>) -> Read<Self> {
         match value {
-            Value::Bytes(place) => Ok(place),
+            Value::Bytes(wire) => Ok(wire),
             Value::Varint(_) | Value::Other => self.malformed("a number where there must be none"),
         }
     }
 
-    fn message(&self, value: Value) -> Read<Wire<'a>> {
-        Ok(self.inside(self.place(value)?))
-    }
-
-    fn text(&self, value: Value) -> Read<Span> {
-        let span = span(self.place(value)?);
-        match std::str::from_utf8(self.at(span)) {
-            Ok(_) => Ok(span),
-            Err(_) => self.malformed("text that is not UTF-8"),
+    fn text(&self, value: Value<'a>) -> Read<Span> {
+        let text = self.message(value)?;
+        let bytes = text.bytes();
+        // The quick test first: names hardly ever have other letters.
+        if !bytes.is_ascii() && str::from_utf8(bytes).is_err() {
+            return text.malformed("text that is not UTF-8");
         }
+        Ok(text.span())
     }
 
-    fn type_name(&self, value: Value) -> Read<Span> {
+    fn type_name(&self, value: Value<'a>) -> Read<Span> {
         let Span { start, length } = self.text(value)?;
-        Ok(match self.at(Span { start, length }).first() {
+        Ok(match self.message(value)?.bytes().first() {
             Some(b'.') => Span {
                 start: start + 1,
                 length: length - 1,
@@ -337,24 +338,12 @@ impl<'a> Wire<'a> {
     }
 
     /// An `int32`, an enum or a `bool`.
-    fn number(&self, value: Value) -> Read<i32> {
+    fn number(&self, value: Value<'a>) -> Read<i32> {
         match value {
             // As protobuf has it: the upper half of a number that is too long does not count.
             Value::Varint(number) => Ok(number as i32),
             Value::Bytes(_) | Value::Other => self.malformed("no number where there must be one"),
         }
-    }
-}
-
-/// Places fit `u32`, as `read` has seen to.
-fn span(place: Range<usize>) -> Span {
-    between(place.start, place.end)
-}
-
-fn between(start: usize, end: usize) -> Span {
-    Span {
-        start: start as u32,
-        length: (end - start) as u32,
     }
 }
 

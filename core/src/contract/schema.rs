@@ -116,6 +116,14 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// Places in what is read, and in what is made of it, are below 4 GiB.
+    pub(super) fn between(start: usize, end: usize) -> Self {
+        Self {
+            start: start as u32,
+            length: (end - start) as u32,
+        }
+    }
+
     pub(super) fn range(self) -> Range<usize> {
         let start = self.start as usize;
         start..start + self.length as usize
