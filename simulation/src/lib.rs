@@ -1,1 +1,27 @@
-//! .
+//! A world in virtual time: connections, server models, a network between them, and checkers.
+//!
+//! - [`Machine`] is a [`Connection`](chronicle_connection::Connection) with every checker around
+//!   it: whatever happens to a machine in this crate is checked, with nothing to switch on.
+//! - [`Hand`] holds one machine and answers its outputs one by one, for tests that need exact
+//!   control of each reply.
+//! - [`World`] holds any number of machines and server models, a network with latency, and the
+//!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
+//!
+//! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
+//! scenario twice to prove it.
+
+mod hand;
+mod machine;
+mod setup;
+mod trace;
+mod wire;
+mod world;
+
+pub use hand::Hand;
+pub use machine::Machine;
+pub use setup::Setup;
+pub use trace::Trace;
+pub use wire::{compatible, http, id_of, incompatible, keep_alive, ok, request_of, status};
+pub use world::{
+    Arrival, Client, ClientId, Fault, Latency, Network, Reachable, Server, ServerId, World, replay,
+};

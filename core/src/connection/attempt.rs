@@ -242,13 +242,14 @@ impl Attempt {
         )
     }
 
-    /// Gives up one dial whose time is up.
+    /// Gives up one dial that is due.
     pub(super) fn expire_dial<R: Rng>(
         &mut self,
+        due: Instant,
         cx: &mut Context<R>,
     ) -> Option<(usize, CandidateError)> {
         let expired = self.candidates.iter().position(|candidate| {
-            matches!(candidate.link, Link::Dialling { deadline, .. } if deadline <= cx.now)
+            matches!(candidate.link, Link::Dialling { deadline, .. } if deadline <= due)
         })?;
         self.hang_up(expired, cx);
         let cause = CandidateError::Unreachable(timed_out(cx.config.timing.open));

@@ -100,20 +100,20 @@ impl Connected {
         ])
     }
 
-    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
+    pub(super) fn expire<R: Rng>(mut self, due: Instant, cx: &mut Context<R>) -> Phase {
         let threshold = cx.config.timing.keep_alive;
-        if self.last_keep_alive + threshold <= cx.now {
+        if self.last_keep_alive + threshold <= due {
             let silent = cx.now - self.last_keep_alive;
             return self.drop_session(DropCause::Silence { silent }, cx);
         }
         if let Some(sent) = self.acknowledged
-            && sent + threshold <= cx.now
+            && sent + threshold <= due
         {
             let unacknowledged = cx.now - sent;
             return self.drop_session(DropCause::Unacknowledged { unacknowledged }, cx);
         }
         while let Some(oldest) = self.answers.first().copied()
-            && oldest.sent + threshold <= cx.now
+            && oldest.sent + threshold <= due
         {
             cx.cancel(oldest.id);
             self.ended(oldest.id);

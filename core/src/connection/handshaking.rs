@@ -96,21 +96,21 @@ impl Handshaking {
         }
     }
 
-    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
-        if let Some((index, cause)) = self.attempt.expire_dial(cx) {
+    pub(super) fn expire<R: Rng>(mut self, due: Instant, cx: &mut Context<R>) -> Phase {
+        if let Some((index, cause)) = self.attempt.expire_dial(due, cx) {
             return self.lost(index, cause, cx);
         }
         match &mut self.step {
             Step::Opening => Phase::Handshaking(self),
             Step::Proving { reserve, check, .. } => {
-                if let Some((id, _)) = reserve.take_if(|(_, deadline)| *deadline <= cx.now) {
+                if let Some((id, _)) = reserve.take_if(|(_, deadline)| *deadline <= due) {
                     cx.cancel(id);
                     let error = CallError::Failure(timed_out(cx.config.timing.reserve));
                     self.reserve_failed(error, cx);
                     return self.register_when_proven(cx);
                 }
                 let request = match check {
-                    Some(check) if check.deadline <= cx.now => check.request(),
+                    Some(check) if check.deadline <= due => check.request(),
                     Some(_) | None => return Phase::Handshaking(self),
                 };
                 let error = CallError::Failure(timed_out(cx.config.timing.check));

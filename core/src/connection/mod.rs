@@ -230,6 +230,8 @@ impl<R: Rng> Connection<R> {
         });
     }
 
+    /// Fires what is due, one deadline at a time: what is not due with it must wait for its turn,
+    /// since the input at hand may come first.
     fn fire(&mut self, is_due: fn(Instant, Instant) -> bool) {
         while let Some((deadline, reason)) = self.deadline()
             && is_due(deadline, self.context.now)
@@ -239,9 +241,9 @@ impl<R: Rng> Connection<R> {
                 continue;
             }
             self.advance(|phase, cx| match phase {
-                Phase::Selecting(selecting) => selecting.expire(cx),
-                Phase::Handshaking(handshaking) => handshaking.expire(cx),
-                Phase::Connected(connected) => connected.expire(cx),
+                Phase::Selecting(selecting) => selecting.expire(deadline, cx),
+                Phase::Handshaking(handshaking) => handshaking.expire(deadline, cx),
+                Phase::Connected(connected) => connected.expire(deadline, cx),
                 Phase::BackingOff(_) => Attempt::begin(cx),
                 Phase::Idle | Phase::Stopped => phase,
             });

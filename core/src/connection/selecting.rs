@@ -94,8 +94,8 @@ impl Selecting {
         earliest([Some(own), self.attempt.deadline(WaitReason::Open)])
     }
 
-    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
-        if let Some((index, cause)) = self.attempt.expire_dial(cx) {
+    pub(super) fn expire<R: Rng>(mut self, due: Instant, cx: &mut Context<R>) -> Phase {
+        if let Some((index, cause)) = self.attempt.expire_dial(due, cx) {
             lost_unchosen(&mut self.attempt.candidates[index], cause);
             return self.proceed(cx);
         }
@@ -107,6 +107,8 @@ impl Selecting {
                 self.attempt.dial(index, cx);
             }
         } else if probing.ask_at.take().is_some() {
+            // A wait that ends late gives the servers their time all the same.
+            probing.deadline = cx.now + cx.config.timing.count;
             for index in probing.pool.clone() {
                 ask(&mut self.attempt, index, cx);
             }

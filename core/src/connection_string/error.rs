@@ -21,8 +21,8 @@ impl ConnectionStringError {
         }
     }
 
-    /// The offset in bytes at which the offending part of the text begins; `None` from the
-    /// builder, where there is no text.
+    /// The offset in bytes at which the offending part of the text begins, 0 where it is the text
+    /// as a whole; `None` from the builder, where there is no text.
     pub fn position(&self) -> Option<usize> {
         self.position
     }
@@ -71,7 +71,7 @@ pub enum ConnectionStringErrorKind {
     BrokenEscape,
     /// The decoded part is not UTF-8.
     NotUtf8,
-    /// The decoded part has a control character.
+    /// The id, the secret or an option holds a control character, once decoded.
     ControlCharacter,
     /// One of id and secret is missing or empty, or both are.
     IncompleteCredentials,
@@ -161,7 +161,9 @@ impl fmt::Display for ConnectionStringErrorKind {
             }
             Self::BrokenEscape => "'%' without two hexadecimal digits; write a percent sign as %25",
             Self::NotUtf8 => "the percent-encoding is not UTF-8; encode the text as UTF-8",
-            Self::ControlCharacter => "an encoded control character; remove it",
+            Self::ControlCharacter => {
+                "a control character, raw or encoded, in credentials or in an option; remove it"
+            }
             Self::IncompleteCredentials => {
                 "incomplete credentials; give both as id:secret@, or leave out the '@'"
             }

@@ -49,6 +49,21 @@ fn the_session_is_added_to_a_set_without_it() {
 }
 
 #[test]
+fn a_service_of_the_same_name_in_another_package_is_not_the_sessions() {
+    let own = FileDescriptorSet {
+        file: vec![file_with_service(
+            "mine.proto",
+            "mine",
+            "ConnectionService",
+            &[],
+        )],
+    };
+    let contract = Contract::from_descriptor_set(own.encode_to_vec(), "17.2.0").unwrap();
+    let merged = FileDescriptorSet::decode(contract.descriptor_set().clone()).unwrap();
+    assert_eq!(session_shape(&merged), session_shape(&default_set()));
+}
+
+#[test]
 fn an_import_that_is_there_already_is_not_added_again() {
     let mut own = default_set();
     own.file.retain(|file| file.service.is_empty());

@@ -1,0 +1,216 @@
+//! A connection with every checker around it.
+
+mod ledger;
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    Setup, Trace,
+    trace::{render_input, render_output},
+};
+use chronicle_connection::{Command, Connection, Input, Output, State, Stats, WaitReason};
+use ledger::{Broken, Ledger};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng as _;
+use std::time::{Duration, Instant};
+
+/// A connection with every checker around it.
+///
+/// Checked on every step:
+/// - ids rise, each ends once and as the table of the vocabulary says, and requests go only to
+///   transports that are open;
+/// - no `Connect` before the reservation was answered, failed or had its time, nor before the check
+///   passed on that very transport (or is skipped by configuration);
+/// - once the check has passed, that transport is the only one;
+/// - one session at a time, reported exactly while it lasts, each with a fresh id;
+/// - a session whose keep-alives or acknowledged answers are older than the threshold is gone, and
+///   the deadline of a live one is never later than that;
+/// - nothing is open and nothing in flight while idle, backing off or stopped;
+/// - with outputs queued the deadline is not later than `now`, once drained it is;
+/// - no request is forgotten without a `Cancel` or a `Close`;
+/// - replies to unknown or finished ids change nothing and are counted, and so do extra ticks;
+/// - after a `Close` nothing follows but `Cancel`, `Close` and one `Closed`.
+///
+/// A rule that is broken panics with the end of the trace, so that no scenario can forget to look.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    name: String,
+    connection: Connection<ChaCha8Rng>,
+    ledger: Ledger,
+    now: Instant,
+}
+
+impl Machine {
+    /// Builds a machine; all its randomness comes from the seed.
+    ///
+    /// # Panics
+    /// Where the setup is not valid.
+    pub fn new(name: &str, setup: &Setup, seed: u64, now: Instant) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Self {
+            name: name.to_owned(),
+            connection: Connection::new(setup.config(), setup.contract.clone(), rng, now),
+            ledger: Ledger::new(setup.timing.clone(), setup.skips_check()),
+            now,
+        }
+    }
+
+    /// Takes an input and gives all outputs, after every check. `at` is the time in the trace.
+    ///
+    /// # Panics
+    /// Where a rule is broken.
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        input: impl Into<Input>,
+        trace: &mut Trace,
+        at: Duration,
+    ) -> Vec<Output> {
+        let input = input.into();
+        trace.input(at, &self.name, &input);
+        let before_late_reply = self.ledger.is_late(&input).then(|| self.connection.clone());
+        let overdue = self.poll_timeout().is_some_and(|due| due < now);
+        self.now = self.now.max(now);
+
+        let is_awaited =
+            matches!(input, Input::Reply { .. }) && before_late_reply.is_none() && !overdue;
+        let ignored = self.stats().ignored_replies;
+
+        self.ledger.input(self.now, &input, overdue);
+        self.connection.handle(now, input.clone());
+        let drained = drain(&mut self.connection, self.now);
+        let checked = drained.and_then(|outputs| {
+            for output in &outputs {
+                trace.output(at, &self.name, output);
+            }
+            for output in &outputs {
+                self.ledger.output(self.now, output)?;
+            }
+            self.ledger.settled(self.now, &self.connection)?;
+            let is_ignored = self.stats().ignored_replies > ignored;
+            Broken::unless(!(is_awaited && is_ignored), || {
+                "a reply was ignored although its request was never ended".to_owned()
+            })?;
+            if let Some(before) = before_late_reply {
+                self.late_reply_changed_nothing(before, &outputs)?;
+            }
+            self.tick_changes_nothing()?;
+            Ok(outputs)
+        });
+        match checked {
+            Ok(outputs) => outputs,
+            Err(Broken(rule)) => panic!(
+                "{} at {at:?}: {rule}\nafter {}\nthe trace ends with\n{}",
+                self.name,
+                render_input(&input),
+                trace.tail(60)
+            ),
+        }
+    }
+
+    /// The name in the trace.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The connection itself.
+    pub fn connection(&self) -> &Connection<ChaCha8Rng> {
+        &self.connection
+    }
+
+    /// When the machine wants to be woken.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.connection.poll_timeout()
+    }
+
+    /// Why it wants to be woken.
+    pub fn wait_reason(&self) -> Option<WaitReason> {
+        self.connection.wait_reason()
+    }
+
+    /// Where the connection stands.
+    pub fn state(&self) -> State {
+        self.connection.state()
+    }
+
+    /// What it has counted.
+    pub fn stats(&self) -> &Stats {
+        self.connection.stats()
+    }
+
+    /// Whether the session's server was found not to know answers, which stops the clock of
+    /// acknowledgements.
+    pub fn answers_are_unknown(&self) -> bool {
+        self.ledger.answers_are_unknown()
+    }
+
+    /// A reply that nobody waits for does what a tick would have done, and is counted. (Only a
+    /// transport that opened too late is closed on top of it.)
+    fn late_reply_changed_nothing(
+        &self,
+        mut before: Connection<ChaCha8Rng>,
+        outputs: &[Output],
+    ) -> Result<(), Broken> {
+        before.handle(self.now, Command::Tick);
+        let mut expected = render(&drain(&mut before, self.now)?);
+        if let Some(id) = self.ledger.opened_late() {
+            expected.push(render_output(&Output::Close(id)));
+        }
+        let ignored = before.stats().ignored_replies + 1;
+        Broken::unless(
+            render(outputs) == expected
+                && is_same(&self.connection, &before)
+                && self.connection.stats().ignored_replies == ignored,
+            || format!("a late reply changed something: expected the outputs {expected:?}"),
+        )
+    }
+
+    /// Waking up for nothing, now or before the deadline, is a no-op.
+    fn tick_changes_nothing(&self) -> Result<(), Broken> {
+        let halfway = self.connection.poll_timeout().map_or(self.now, |due| {
+            self.now + due.saturating_duration_since(self.now) / 2
+        });
+        let mut twin = self.connection.clone();
+        for now in [self.now, halfway] {
+            twin.handle(now, Command::Tick);
+            let outputs = render(&drain(&mut twin, now)?);
+            Broken::unless(
+                outputs.is_empty()
+                    && is_same(&self.connection, &twin)
+                    && self.connection.stats() == twin.stats(),
+                || format!("a spurious tick changed something; it put out {outputs:?}"),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes all outputs, and holds the deadline against them on the way.
+fn drain(connection: &mut Connection<ChaCha8Rng>, now: Instant) -> Result<Vec<Output>, Broken> {
+    let mut outputs = Vec::new();
+    loop {
+        let timeout = connection.poll_timeout();
+        let Some(output) = connection.poll_output() else {
+            let is_later = timeout.is_none_or(|due| due > now);
+            Broken::unless(is_later, || {
+                "drained, and the deadline is not later than now: a hot loop".to_owned()
+            })?;
+            return Ok(outputs);
+        };
+        Broken::unless(timeout.is_some_and(|due| due <= now), || {
+            let output = render_output(&output);
+            format!("the deadline is later than now while this is queued: {output}")
+        })?;
+        outputs.push(output);
+    }
+}
+
+fn render(outputs: &[Output]) -> Vec<String> {
+    outputs.iter().map(render_output).collect()
+}
+
+fn is_same(one: &Connection<ChaCha8Rng>, other: &Connection<ChaCha8Rng>) -> bool {
+    one.state() == other.state()
+        && one.poll_timeout() == other.poll_timeout()
+        && one.wait_reason() == other.wait_reason()
+}

@@ -1,0 +1,281 @@
+//! What a machine has open and in flight, seen from outside, and the rules that hold for it.
+
+mod rules;
+mod session;
+
+use crate::wire::{connection_id_of, request_of};
+use chronicle_connection::{Command, Endpoint, Id, Input, Output, Reply, Request, Timing};
+use chronicle_connection_proto::clients::{CompatibilityResponse, ConnectionKeepAlive};
+use prost::Message as _;
+use session::{Sessions, Stamp};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+/// A rule that was broken.
+pub(super) struct Broken(pub(super) String);
+
+impl Broken {
+    pub(super) fn unless(holds: bool, rule: impl FnOnce() -> String) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self(rule())) }
+    }
+}
+
+/// The books of one machine. Inputs and outputs are entered; what contradicts the books is a rule
+/// that the machine broke.
+#[derive(Debug, Clone)]
+pub(super) struct Ledger {
+    timing: Timing,
+    check_is_skipped: bool,
+    newest: Option<Id>,
+    transports: BTreeMap<Id, Transport>,
+    requests: BTreeMap<Id, Pending>,
+    sessions: Sessions,
+    /// What the input at hand has ended. The machine may have given it up just before, where a
+    /// deadline was overdue, or answer a reply of the wrong kind by dropping the request.
+    may_be_dropped: Vec<Id>,
+    /// A transport that opened when nobody waited for it any more.
+    opened_late: Option<Id>,
+    /// By how much the past is older than the clock says.
+    aged: Duration,
+    is_closing: bool,
+    is_closed: bool,
+}
+
+/// A transport that is dialling or open.
+#[derive(Debug, Clone)]
+struct Transport {
+    to: Endpoint,
+    dialled: Instant,
+    phase: Phase,
+    reserve: Reserve,
+    check_passed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Dialling,
+    /// Open, with the address of its other end.
+    Open(SocketAddr),
+    /// Open, too late to be of use.
+    Late,
+    GoingAway,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reserve {
+    NotMade,
+    Pending,
+    Over,
+}
+
+/// A request in flight.
+#[derive(Debug, Clone)]
+struct Pending {
+    on: Id,
+    what: Request,
+    sent: Stamp,
+    /// Of `Connect`: the id it registers.
+    connection_id: Option<String>,
+    /// Of a check: whether its message says that all is well.
+    is_compatible: bool,
+}
+
+impl Ledger {
+    pub(super) fn new(timing: Timing, check_is_skipped: bool) -> Self {
+        Self {
+            timing,
+            check_is_skipped,
+            newest: None,
+            transports: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            sessions: Sessions::default(),
+            may_be_dropped: Vec::new(),
+            opened_late: None,
+            aged: Duration::ZERO,
+            is_closing: false,
+            is_closed: false,
+        }
+    }
+
+    /// Whether an input is a reply that nobody waits for.
+    pub(super) fn is_late(&self, input: &Input) -> bool {
+        match input {
+            Input::Command(_) => false,
+            Input::Reply { id, .. } => {
+                !self.transports.contains_key(id) && !self.requests.contains_key(id)
+            }
+        }
+    }
+
+    pub(super) fn answers_are_unknown(&self) -> bool {
+        self.sessions.answers_are_unknown()
+    }
+
+    /// Whether the machine has used an id at all.
+    fn is_minted(&self, id: Id) -> bool {
+        self.newest.is_some_and(|newest| id <= newest)
+    }
+
+    /// The transport that the input at hand has opened although nobody waited for it any more.
+    pub(super) fn opened_late(&self) -> Option<Id> {
+        self.opened_late
+    }
+
+    /// Enters an input, before the machine sees it. `overdue`: a deadline of the machine has passed
+    /// and fires first.
+    pub(super) fn input(&mut self, now: Instant, input: &Input, overdue: bool) {
+        self.may_be_dropped.clear();
+        self.opened_late = None;
+        let now = self.stamp(now);
+        self.sessions.look(now, self.timing.keep_alive);
+        match input {
+            Input::Command(Command::Slept(duration)) => {
+                self.aged += *duration;
+                let now = Stamp {
+                    aged: self.aged,
+                    ..now
+                };
+                self.sessions.look(now, self.timing.keep_alive);
+            }
+            Input::Command(Command::Close) => self.is_closing = true,
+            Input::Command(Command::Connect | Command::Tick) => {}
+            Input::Reply { id, reply } => {
+                self.reply(now, *id, reply);
+                if overdue {
+                    self.may_be_dropped.push(*id);
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, now: Stamp, id: Id, reply: &Reply) {
+        if self.transports.contains_key(&id) {
+            self.transport_reply(now, id, reply);
+        } else if let Some(pending) = self.requests.get(&id) {
+            let pending = pending.clone();
+            self.request_reply(now, id, &pending, reply);
+        } else if matches!(reply, Reply::Opened { .. }) && self.is_minted(id) {
+            self.opened_late = Some(id);
+        }
+    }
+
+    fn transport_reply(&mut self, now: Stamp, id: Id, reply: &Reply) {
+        let Some(transport) = self.transports.get_mut(&id) else {
+            return;
+        };
+        match reply {
+            Reply::Opened { peer } if transport.phase == Phase::Dialling => {
+                let is_late = now.at > transport.dialled + self.timing.open;
+                transport.phase = if is_late {
+                    Phase::Late
+                } else {
+                    Phase::Open(*peer)
+                };
+            }
+            Reply::GoingAway { .. } if transport.phase != Phase::Dialling => {
+                transport.phase = Phase::GoingAway;
+            }
+            Reply::Closed(_) if transport.phase != Phase::Dialling => {
+                self.transports.remove(&id);
+                self.requests.retain(|_, pending| pending.on != id);
+            }
+            Reply::Failed(_) if transport.phase == Phase::Dialling => {
+                self.transports.remove(&id);
+            }
+            // Of the wrong kind: it is up to the machine to give the transport up.
+            Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Failed(_)
+            | Reply::Http(_)
+            | Reply::Message(_)
+            | Reply::Finished(_) => {}
+        }
+    }
+
+    fn request_reply(&mut self, now: Stamp, id: Id, pending: &Pending, reply: &Reply) {
+        match (pending.what, reply) {
+            (Request::Count | Request::Reserve, Reply::Http(_)) | (_, Reply::Failed(_)) => {
+                self.end(id);
+            }
+            (Request::CheckCompatibility, Reply::Message(message)) => {
+                let verdict = CompatibilityResponse::decode(message.clone()).is_ok_and(|verdict| {
+                    verdict.is_compatible && verdict.incompatibilities.is_empty()
+                });
+                if let Some(pending) = self.requests.get_mut(&id) {
+                    pending.is_compatible = verdict;
+                }
+            }
+            (Request::CheckCompatibility, Reply::Finished(status)) => {
+                let in_time = now.since(pending.sent) <= self.timing.check;
+                let passed = status.code == chronicle_connection::Code::Ok;
+                if let Some(transport) = self.transports.get_mut(&pending.on) {
+                    transport.check_passed |= passed && in_time && pending.is_compatible;
+                }
+                self.end(id);
+            }
+            (Request::Connect, Reply::Message(message)) => {
+                if let Ok(keep_alive) = ConnectionKeepAlive::decode(message.clone()) {
+                    self.sessions.keep_alive(now, &keep_alive.connection_id);
+                }
+            }
+            (Request::KeepAlive, Reply::Finished(status)) => {
+                self.sessions.answered(pending.sent, status);
+                self.end(id);
+            }
+            (Request::GetDescriptorSet | Request::Connect, Reply::Finished(_)) => self.end(id),
+            (Request::GetDescriptorSet | Request::KeepAlive, Reply::Message(_)) => {}
+            // Of the wrong kind: that request has failed, and the machine may have to drop it.
+            (
+                Request::Count
+                | Request::Reserve
+                | Request::CheckCompatibility
+                | Request::GetDescriptorSet
+                | Request::Connect
+                | Request::KeepAlive,
+                Reply::Opened { .. }
+                | Reply::GoingAway { .. }
+                | Reply::Closed(_)
+                | Reply::Http(_)
+                | Reply::Message(_)
+                | Reply::Finished(_),
+            ) => {
+                self.end(id);
+                self.may_be_dropped.push(id);
+            }
+        }
+    }
+
+    /// A request is over.
+    fn end(&mut self, id: Id) {
+        let Some(pending) = self.requests.remove(&id) else {
+            return;
+        };
+        if pending.what == Request::Reserve
+            && let Some(transport) = self.transports.get_mut(&pending.on)
+        {
+            transport.reserve = Reserve::Over;
+        }
+    }
+
+    fn stamp(&self, at: Instant) -> Stamp {
+        Stamp {
+            at,
+            aged: self.aged,
+        }
+    }
+
+    fn pending(&self, output: &Output, what: Request, on: Id, now: Instant) -> Pending {
+        debug_assert_eq!(request_of(output), Some(what));
+        Pending {
+            on,
+            what,
+            sent: self.stamp(now),
+            connection_id: connection_id_of(output),
+            is_compatible: false,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What each output must be by the books, and what must hold once all of them are out.
+
+use super::{Broken, Ledger, Phase, Reserve, Transport};
+use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
+use chronicle_connection::{Call, Connection, Event, Id, Output, Request, Session, State};
+use rand_chacha::ChaCha8Rng;
+use std::time::Instant;
+
+impl Ledger {
+    /// Enters an output.
+    pub(in crate::machine) fn output(
+        &mut self,
+        now: Instant,
+        output: &Output,
+    ) -> Result<(), Broken> {
+        if let Some(id) = id_of(output) {
+            let rises = self.newest.is_none_or(|newest| id > newest);
+            self.newest = Some(id);
+            Broken::unless(rises, || {
+                format!("ids must rise: {}", render_output(output))
+            })?;
+        }
+        self.is_silent_after_close(output)?;
+        match output {
+            Output::Open { id, to } => {
+                let transport = Transport {
+                    to: to.clone(),
+                    dialled: now,
+                    phase: Phase::Dialling,
+                    reserve: Reserve::NotMade,
+                    check_passed: false,
+                };
+                self.transports.insert(*id, transport);
+                Ok(())
+            }
+            Output::Http { id, on, limit, .. }
+            | Output::Unary(Call { id, on, limit, .. })
+            | Output::ServerStream(Call { id, on, limit, .. }) => {
+                Broken::unless(*limit > 0, || {
+                    format!("no limit: {}", render_output(output))
+                })?;
+                self.request(now, output, *id, *on)
+            }
+            Output::Cancel(id) => self.cancel(now, *id),
+            Output::Close(id) => self.close(*id),
+            Output::Event(event) => self.event(now, event),
+        }
+    }
+
+    /// What holds once everything has been put out.
+    pub(in crate::machine) fn settled(
+        &self,
+        now: Instant,
+        connection: &Connection<ChaCha8Rng>,
+    ) -> Result<(), Broken> {
+        let (state, deadline) = (connection.state(), connection.poll_timeout());
+        let (shown, holds_nothing) = match &state {
+            State::Connected(session) => (Some(session), false),
+            State::Selecting | State::Handshaking { .. } => (None, false),
+            State::Idle | State::BackingOff | State::Stopped => (None, true),
+        };
+        Broken::unless(shown == self.sessions.live(), || {
+            format!("events and state disagree about the session: {state:?}")
+        })?;
+        let is_empty = self.transports.is_empty() && self.requests.is_empty();
+        Broken::unless(is_empty || !holds_nothing, || {
+            format!("{state:?} with something open: {self:?}")
+        })?;
+        Broken::unless(
+            deadline.is_some() == connection.wait_reason().is_some(),
+            || "a deadline without a reason, or the other way round".to_owned(),
+        )?;
+        Broken::unless(self.is_closed || !self.is_closing, || {
+            "told to close, and no `Closed` followed".to_owned()
+        })?;
+        let has_winner = self.transports.values().any(|one| one.check_passed)
+            || self
+                .requests
+                .values()
+                .any(|one| one.what == Request::Connect);
+        Broken::unless(self.transports.len() == 1 || !has_winner, || {
+            "transports that lost are open beside the one whose check has passed".to_owned()
+        })?;
+        self.sessions
+            .settled(self.stamp(now), self.timing.keep_alive, deadline)
+    }
+
+    fn is_silent_after_close(&mut self, output: &Output) -> Result<(), Broken> {
+        let is_allowed = match output {
+            Output::Cancel(_) | Output::Close(_) => true,
+            Output::Event(Event::Closed) => {
+                let is_first = !self.is_closed;
+                self.is_closed = true;
+                is_first && self.is_closing
+            }
+            Output::Open { .. }
+            | Output::Http { .. }
+            | Output::Unary(_)
+            | Output::ServerStream(_)
+            | Output::Event(_) => !self.is_closing,
+        };
+        Broken::unless(is_allowed, || {
+            format!("around `Close`: {}", render_output(output))
+        })
+    }
+
+    fn request(&mut self, now: Instant, output: &Output, id: Id, on: Id) -> Result<(), Broken> {
+        let what = request_of(output);
+        let (Some(what), Some(transport)) = (what, self.transports.get_mut(&on)) else {
+            let output = render_output(output);
+            return Err(Broken(format!("unknown request or transport: {output}")));
+        };
+        Broken::unless(matches!(transport.phase, Phase::Open(_)), || {
+            let output = render_output(output);
+            format!("a request on a transport that is not open: {output}")
+        })?;
+        match what {
+            Request::Reserve => {
+                let is_first = transport.reserve == Reserve::NotMade;
+                transport.reserve = Reserve::Pending;
+                Broken::unless(is_first, || {
+                    "a second reservation on a transport".to_owned()
+                })?;
+            }
+            Request::Connect => {
+                let is_only = self.requests.values().all(|one| one.what != what);
+                Broken::unless(transport.reserve == Reserve::Over, || {
+                    "`Connect` before the reservation was over".to_owned()
+                })?;
+                Broken::unless(transport.check_passed || self.check_is_skipped, || {
+                    "`Connect` without a passed check on its transport".to_owned()
+                })?;
+                Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
+            }
+            Request::KeepAlive => self.answer(output, on)?,
+            Request::Count | Request::CheckCompatibility | Request::GetDescriptorSet => {}
+        }
+        let pending = self.pending(output, what, on, now);
+        self.requests.insert(id, pending);
+        Ok(())
+    }
+
+    fn answer(&self, output: &Output, on: Id) -> Result<(), Broken> {
+        let has_own_id = self.requests.values().any(|one| {
+            one.what == Request::Connect
+                && one.on == on
+                && one.connection_id == connection_id_of(output)
+        });
+        Broken::unless(has_own_id, || {
+            "an answer without the stream that it belongs to".to_owned()
+        })?;
+        let answers = self.requests.values();
+        let in_flight = answers.filter(|one| one.what == Request::KeepAlive).count();
+        Broken::unless(in_flight < MAX_ANSWERS, || {
+            format!("more than {MAX_ANSWERS} answers in flight")
+        })
+    }
+
+    fn cancel(&mut self, now: Instant, id: Id) -> Result<(), Broken> {
+        let Some(pending) = self.requests.remove(&id) else {
+            let may = self.may_be_dropped.contains(&id);
+            return Broken::unless(may, || format!("{id} is cancelled and not in flight"));
+        };
+        if pending.what == Request::Reserve
+            && now >= pending.sent.at + self.timing.reserve
+            && let Some(transport) = self.transports.get_mut(&pending.on)
+        {
+            transport.reserve = Reserve::Over;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, id: Id) -> Result<(), Broken> {
+        self.requests.retain(|_, pending| pending.on != id);
+        let is_open = self.transports.remove(&id).is_some();
+        let may = is_open || self.may_be_dropped.contains(&id) || self.opened_late == Some(id);
+        Broken::unless(may, || format!("{id} is closed and not open"))
+    }
+
+    fn event(&mut self, now: Instant, event: &Event) -> Result<(), Broken> {
+        match event {
+            Event::Connected(session) => self.connected(now, session),
+            Event::Disconnected {
+                session, lasted, ..
+            } => {
+                let now = self.stamp(now);
+                self.sessions.disconnected(now, session, *lasted)
+            }
+            Event::Closed => {
+                self.sessions.stopped();
+                Ok(())
+            }
+            Event::Connecting { .. }
+            | Event::Selected { .. }
+            | Event::ReserveFailed { .. }
+            | Event::Compatible { .. }
+            | Event::CandidateFailed { .. }
+            | Event::BackingOff { .. }
+            | Event::Failed(_) => Ok(()),
+        }
+    }
+
+    fn connected(&mut self, now: Instant, session: &Session) -> Result<(), Broken> {
+        let connection_id = session.connection_id.to_string();
+        let mut requests = self.requests.values();
+        let connect = requests.find(|one| {
+            one.what == Request::Connect && one.connection_id.as_ref() == Some(&connection_id)
+        });
+        let transport = connect.and_then(|one| self.transports.get(&one.on));
+        let (Some(connect), Some(transport)) = (connect, transport) else {
+            let text = "connected without a live `Connect` stream";
+            return Err(Broken(text.to_owned()));
+        };
+        Broken::unless(transport.check_passed || self.check_is_skipped, || {
+            "connected without a passed check on the transport".to_owned()
+        })?;
+        let is_its_server = transport.to == session.server;
+        let is_its_peer = transport.phase == Phase::Open(session.peer);
+        Broken::unless(is_its_server && is_its_peer, || {
+            "connected to another server than the transport's".to_owned()
+        })?;
+        let (now, sent) = (self.stamp(now), connect.sent);
+        let waited = now.since(sent);
+        Broken::unless(waited <= self.timing.first_keep_alive, || {
+            format!("connected {waited:?} after `Connect`")
+        })?;
+        self.sessions.connected(now, sent, session)
+    }
+}
+
+const MAX_ANSWERS: usize = 3;

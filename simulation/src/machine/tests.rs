@@ -1,0 +1,323 @@
+//! Each rule of the books can be broken: a life that keeps them all is tampered with, and the rule
+//! that no longer holds must be the one that is named.
+
+use super::{ChaCha8Rng, Connection, Input, Ledger, Output, drain};
+use crate::{Setup, compatible, http, id_of, keep_alive, ok, request_of, wire::connection_id_of};
+use chronicle_connection::{Command, Event, Failure, FailureKind, Id, Reply, Request};
+use rand_core::SeedableRng as _;
+use std::time::{Duration, Instant};
+
+/// One step of a life: an input, what came of it, and the connection afterwards.
+#[derive(Clone)]
+struct Step {
+    now: Instant,
+    input: Input,
+    outputs: Vec<Output>,
+    after: Connection<ChaCha8Rng>,
+}
+
+/// A connect to the first of two servers, a keep-alive, and the loss of the session.
+struct Life {
+    now: Instant,
+    steps: Vec<Step>,
+}
+
+impl Life {
+    #[allow(clippy::disallowed_methods, reason = "the edge of virtual time")]
+    fn new(setup: &Setup) -> Self {
+        let now = Instant::now();
+        let rng = ChaCha8Rng::seed_from_u64(1);
+        let connection = Connection::new(setup.config(), setup.contract.clone(), rng, now);
+        let first = Step {
+            now,
+            input: Command::Tick.into(),
+            outputs: vec![],
+            after: connection,
+        };
+        Self {
+            now,
+            steps: vec![first],
+        }
+    }
+
+    fn input(&mut self, input: impl Into<Input>) {
+        let input = input.into();
+        let mut after = self.steps[self.steps.len() - 1].after.clone();
+        after.handle(self.now, input.clone());
+        let Ok(outputs) = drain(&mut after, self.now) else {
+            panic!("the connection itself broke a rule");
+        };
+        self.steps.push(Step {
+            now: self.now,
+            input,
+            outputs,
+            after,
+        });
+    }
+
+    fn reply(&mut self, id: Id, reply: Reply) {
+        self.input(Input::Reply { id, reply });
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.steps.iter().flat_map(|step| &step.outputs)
+    }
+
+    fn ids(&self, fits: impl Fn(&Output) -> bool) -> Vec<Id> {
+        let fitting = self.outputs().filter(|output| fits(output));
+        fitting.filter_map(id_of).collect()
+    }
+
+    fn last(&self, request: Request) -> Id {
+        let ids = self.ids(|output| request_of(output) == Some(request));
+        ids[ids.len() - 1]
+    }
+
+    /// The rule that is broken first, if any.
+    fn broken(&self) -> Option<String> {
+        let setup = setup();
+        let mut ledger = Ledger::new(setup.timing.clone(), false);
+        for step in &self.steps {
+            ledger.input(step.now, &step.input, false);
+            for output in &step.outputs {
+                if let Err(broken) = ledger.output(step.now, output) {
+                    return Some(broken.0);
+                }
+            }
+            if let Err(broken) = ledger.settled(step.now, &step.after) {
+                return Some(broken.0);
+            }
+        }
+        None
+    }
+
+    /// Leaves out the inputs that fit.
+    fn without_input(mut self, fits: impl Fn(&Input) -> bool) -> Self {
+        self.steps.iter_mut().for_each(|step| {
+            if fits(&step.input) {
+                step.input = Command::Tick.into();
+            }
+        });
+        self
+    }
+
+    /// Leaves out the outputs that fit.
+    fn without(mut self, fits: impl Fn(&Output) -> bool) -> Self {
+        for step in &mut self.steps {
+            step.outputs.retain(|output| !fits(output));
+        }
+        self
+    }
+
+    /// Puts the outputs that fit out twice.
+    fn doubled(mut self, fits: impl Fn(&Output) -> bool) -> Self {
+        for step in &mut self.steps {
+            let twice = |output: Output| {
+                let again = fits(&output).then(|| output.clone());
+                [Some(output), again].into_iter().flatten()
+            };
+            step.outputs = std::mem::take(&mut step.outputs)
+                .into_iter()
+                .flat_map(twice)
+                .collect();
+        }
+        self
+    }
+
+    fn breaks(&self, rule: &str) {
+        let broken = self.broken();
+        let is_it = broken.as_ref().is_some_and(|text| text.contains(rule));
+        assert!(is_it, "{broken:?} is not {rule:?}");
+    }
+}
+
+fn setup() -> Setup {
+    Setup::new("chronicle://s1,s2").exact()
+}
+
+fn connected() -> Life {
+    let mut life = Life::new(&setup());
+    life.input(Command::Connect);
+    let transports = life.ids(|output| matches!(output, Output::Open { .. }));
+    for &id in &transports {
+        let peer = ([10, 0, 0, 1], 35000).into();
+        life.reply(id, Reply::Opened { peer });
+    }
+    let counts = life.ids(|output| request_of(output) == Some(Request::Count));
+    life.reply(counts[0], http(200, "0"));
+    life.reply(counts[1], http(200, "1"));
+    life.reply(life.last(Request::Reserve), http(200, ""));
+    let check = life.last(Request::CheckCompatibility);
+    life.reply(check, compatible());
+    life.reply(check, ok());
+    let stream = life.last(Request::Connect);
+    let connection_id = life.outputs().find_map(connection_id_of);
+    let connection_id = connection_id.unwrap_or_default();
+    life.reply(stream, keep_alive(&connection_id));
+    life.now += Duration::from_secs(1);
+    life.reply(stream, keep_alive(&connection_id));
+    life
+}
+
+fn lost() -> Life {
+    let mut life = connected();
+    let transport = life.ids(|output| matches!(output, Output::Open { .. }))[0];
+    life.reply(
+        transport,
+        Reply::Closed(Failure::new(FailureKind::Reset, "")),
+    );
+    life
+}
+
+fn closed() -> Life {
+    let mut life = connected();
+    life.input(Command::Close);
+    life
+}
+
+fn is_event(output: &Output) -> bool {
+    matches!(output, Output::Event(_))
+}
+
+#[test]
+fn an_untouched_life_breaks_nothing() {
+    for life in [connected(), lost(), closed()] {
+        assert_eq!(life.broken(), None);
+    }
+}
+
+#[test]
+fn an_id_that_does_not_rise() {
+    connected()
+        .doubled(|output| id_of(output).is_some())
+        .breaks("ids must rise");
+}
+
+#[test]
+fn connect_before_the_reservation_is_over() {
+    let life = connected();
+    let reserve = life.last(Request::Reserve);
+    life.without_input(|input| matches!(input, Input::Reply { id, .. } if *id == reserve))
+        .breaks("before the reservation");
+}
+
+#[test]
+fn connect_before_the_check_has_passed() {
+    let life = connected();
+    let check = life.last(Request::CheckCompatibility);
+    let is_end = |input: &Input| matches!(input, Input::Reply { id, reply: Reply::Finished(_) } if *id == check);
+    life.without_input(is_end).breaks("without a passed check");
+}
+
+#[test]
+fn connect_after_a_check_that_found_something() {
+    let mut life = connected();
+    for step in &mut life.steps {
+        if let Input::Reply { reply, .. } = &mut step.input
+            && let Reply::Message(_) = reply
+        {
+            *reply = crate::incompatible(true, &["something"]);
+        }
+    }
+    life.breaks("without a passed check");
+}
+
+#[test]
+fn losers_that_stay_open() {
+    connected()
+        .without(|output| matches!(output, Output::Close(_)))
+        .breaks("transports that lost");
+}
+
+#[test]
+fn a_session_without_its_stream() {
+    let life = connected();
+    life.without(|output| request_of(output) == Some(Request::Connect))
+        .breaks("without a live `Connect` stream");
+}
+
+#[test]
+fn a_session_that_comes_up_twice() {
+    connected()
+        .doubled(|output| matches!(output, Output::Event(Event::Connected(_))))
+        .breaks("two live sessions");
+}
+
+#[test]
+fn a_session_that_is_not_reported() {
+    connected()
+        .without(is_event)
+        .breaks("events and state disagree");
+}
+
+#[test]
+fn a_drop_that_is_not_reported() {
+    lost()
+        .without(|output| matches!(output, Output::Event(Event::Disconnected { .. })))
+        .breaks("events and state disagree");
+}
+
+#[test]
+fn a_request_on_a_transport_that_never_opened() {
+    connected()
+        .without_input(|input| {
+            matches!(
+                input,
+                Input::Reply {
+                    reply: Reply::Opened { .. },
+                    ..
+                }
+            )
+        })
+        .breaks("not open");
+}
+
+#[test]
+fn something_that_stays_open_while_backing_off() {
+    let life = lost();
+    let first = life.ids(|output| matches!(output, Output::Open { .. }))[0];
+    life.without_input(
+        |input| matches!(input, Input::Reply { id, reply: Reply::Closed(_) } if *id == first),
+    )
+    .breaks("with something open");
+}
+
+#[test]
+fn a_close_of_what_is_not_open() {
+    closed()
+        .doubled(|output| matches!(output, Output::Close(_)))
+        .breaks("is closed and not open");
+}
+
+#[test]
+fn a_word_after_the_close() {
+    closed()
+        .doubled(|output| matches!(output, Output::Event(Event::Closed)))
+        .breaks("around `Close`");
+    closed()
+        .without(|output| matches!(output, Output::Event(Event::Closed)))
+        .breaks("events and state disagree");
+}
+
+#[test]
+fn a_session_that_outlives_its_clocks() {
+    let mut life = connected();
+    let late = Step {
+        now: life.now + Duration::from_secs(6),
+        input: Command::Tick.into(),
+        outputs: vec![],
+        after: life.steps[life.steps.len() - 1].after.clone(),
+    };
+    life.steps.push(late);
+    life.breaks("one of its clocks had run out");
+}
+
+#[test]
+fn a_deadline_that_does_not_watch_the_session() {
+    // By the books everything was a second earlier than the connection saw it.
+    let mut life = connected();
+    for step in &mut life.steps {
+        step.now -= Duration::from_secs(1);
+    }
+    life.breaks("does not watch");
+}

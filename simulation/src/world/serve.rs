@@ -1,0 +1,237 @@
+//! Requests of clients, served from a server's model.
+
+use super::{Arrival, Fault, ServerId, TransportKey, World, queue::Happening};
+use crate::{
+    id_of, request_of,
+    wire::{http, message, ok},
+};
+use bytes::Bytes;
+use chronicle_connection::{
+    Code, Failure, FailureKind, Id, Origin, Output, Reply, Request, Status,
+};
+use chronicle_connection_proto::clients::{
+    CompatibilityRequest, ConnectRequest, ConnectionKeepAlive,
+};
+use chronicle_reference_server::model::ServerModel;
+use prost::Message as _;
+use std::{
+    collections::BTreeMap,
+    mem,
+    time::{Duration, Instant},
+};
+
+/// A request on its way, with what its answer needs.
+#[derive(Debug, Clone)]
+pub(super) struct Ask {
+    pub(super) key: TransportKey,
+    pub(super) id: Id,
+    request: Request,
+    message: Bytes,
+    /// The most bytes that the client's adapter reads of the answer.
+    limit: usize,
+}
+
+impl Ask {
+    pub(super) fn new(key: TransportKey, output: Output) -> Option<Self> {
+        let (id, request) = (id_of(&output)?, request_of(&output)?);
+        let (message, limit) = match output {
+            Output::Http { request, limit, .. } => (request.into_body(), limit),
+            Output::Unary(call) | Output::ServerStream(call) => (call.message, call.limit),
+            Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
+                return None;
+            }
+        };
+        Some(Self {
+            key,
+            id,
+            request,
+            message,
+            limit,
+        })
+    }
+}
+
+impl World {
+    /// A request arrives at its server.
+    pub(super) fn arrive(&mut self, ask: Ask) {
+        let Some(transport) = self.transports.get(&ask.key) else {
+            return;
+        };
+        if transport.is_black_hole {
+            return;
+        }
+        let (server, at) = (transport.server, self.elapsed());
+        let slot = &mut self.servers[server.0];
+        slot.arrivals.push(Arrival {
+            at,
+            client: ask.key.0,
+            request: ask.request,
+        });
+        let faults = slot.faults.iter();
+        let fault = faults.rev().find(|(what, _)| *what == ask.request);
+        let fault = fault.map(|(_, fault)| fault.clone());
+        let mut delay = Duration::ZERO;
+        let replies = match fault {
+            Some(Fault::Hangs) => return,
+            Some(Fault::Fails(kind)) => vec![Reply::Failed(Failure::new(kind, "as told"))],
+            Some(Fault::Http(status, body)) => vec![turned_down(ask.request, status, body)],
+            Some(Fault::Status(status)) => vec![Reply::Finished(status)],
+            Some(Fault::Slow(duration)) => {
+                delay = duration;
+                self.serve(server, &ask)
+            }
+            None => self.serve(server, &ask),
+        };
+        let at = self.now + delay;
+        let answers = Happening::ServerAnswers { call: ask, replies };
+        self.queue.push(at, answers);
+        self.pump(server);
+    }
+
+    /// Sends replies, as far as the client's adapter reads them.
+    pub(super) fn answer(&mut self, ask: &Ask, replies: Vec<Reply>) {
+        for reply in replies {
+            let length = match &reply {
+                Reply::Http(response) => response.body().len(),
+                Reply::Message(message) => message.len(),
+                Reply::Opened { .. }
+                | Reply::GoingAway { .. }
+                | Reply::Closed(_)
+                | Reply::Finished(_)
+                | Reply::Failed(_) => 0,
+            };
+            if length > ask.limit {
+                let failure = Failure::new(FailureKind::TooLarge, "");
+                return self.send_down(ask.key, ask.id, Reply::Failed(failure));
+            }
+            self.send_down(ask.key, ask.id, reply);
+        }
+    }
+
+    /// Sends the keep-alives that are due, and plans the next.
+    pub(super) fn pump(&mut self, id: ServerId) {
+        let now = self.now;
+        while let Some((stream, keep_alive)) = self.servers[id.0].model.poll_push(now) {
+            let server = &self.servers[id.0];
+            if let Some(ask) = server.streams.get(&stream).cloned() {
+                self.answer(&ask, vec![message(&keep_alive)]);
+            }
+        }
+        let server = &mut self.servers[id.0];
+        let due = server.model.poll_timeout();
+        if server.wake.map(|(at, _)| at) == due && due.is_some_and(|due| due > now) {
+            return;
+        }
+        if let Some(plan) = server.wake.take() {
+            self.queue.remove(plan);
+        }
+        server.wake = due.map(|due| self.queue.push(due, Happening::ServerWakes(id)));
+    }
+
+    /// The client has dropped a request.
+    pub(super) fn cancelled(&mut self, key: TransportKey, id: Id) {
+        if let Some(transport) = self.transports.get(&key)
+            && !transport.is_black_hole
+        {
+            let server = transport.server;
+            self.end_streams(server, |ask| ask.key == key && ask.id == id);
+        }
+    }
+
+    /// The client has dropped a transport.
+    pub(super) fn closed_by_client(&mut self, key: TransportKey) {
+        if self.is_black_holed(key) {
+            return;
+        }
+        if let Some(transport) = self.transports.remove(&key) {
+            self.end_streams(transport.server, |ask| ask.key == key);
+        }
+    }
+
+    /// Ends `Connect` streams on the side of the server.
+    pub(super) fn end_streams(&mut self, id: ServerId, ends: impl Fn(&Ask) -> bool) -> Vec<Ask> {
+        let (now, server) = (self.now, &mut self.servers[id.0]);
+        let (ending, staying): (BTreeMap<_, _>, _) = mem::take(&mut server.streams)
+            .into_iter()
+            .partition(|(_, ask)| ends(ask));
+        server.streams = staying;
+        for stream in ending.keys() {
+            server.model.disconnect(now, *stream);
+        }
+        self.pump(id);
+        ending.into_values().collect()
+    }
+
+    fn serve(&mut self, id: ServerId, ask: &Ask) -> Vec<Reply> {
+        let (now, server) = (self.now, &mut self.servers[id.0]);
+        if ask.request == Request::Connect {
+            let Ok(request) = ConnectRequest::decode(ask.message.clone()) else {
+                return vec![malformed()];
+            };
+            let stream = server.model.connect(now, &request);
+            server.streams.insert(stream, ask.clone());
+            return vec![];
+        }
+        reply_to(&mut server.model, now, ask)
+    }
+}
+
+fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
+    let response = match ask.request {
+        Request::Count => return vec![http(200, model.count(now).to_string())],
+        Request::Reserve => {
+            model.reserve(now);
+            return vec![http(200, "")];
+        }
+        Request::Connect => return vec![],
+        Request::KeepAlive => match ConnectionKeepAlive::decode(ask.message.clone()) {
+            Ok(answer) => {
+                model.keep_alive(now, &answer);
+                Ok(message(&()))
+            }
+            Err(_) => return vec![malformed()],
+        },
+        Request::CheckCompatibility => match CompatibilityRequest::decode(ask.message.clone()) {
+            Ok(request) => model
+                .check_compatibility(&request)
+                .map(|response| message(&response)),
+            Err(_) => return vec![malformed()],
+        },
+        Request::GetDescriptorSet => model.descriptor_set().map(|response| message(&response)),
+    };
+    match response {
+        Ok(response) => vec![response, ok()],
+        Err(status) => vec![Reply::Finished(status)],
+    }
+}
+
+/// What an adapter makes of an HTTP answer: itself for a plain request, a status for a call.
+fn turned_down(request: Request, status: u16, body: String) -> Reply {
+    match request {
+        Request::Count | Request::Reserve => http(status, body),
+        Request::CheckCompatibility
+        | Request::GetDescriptorSet
+        | Request::Connect
+        | Request::KeepAlive => Reply::Finished(Status {
+            code: code_of(status),
+            message: body,
+            origin: Origin::Http(status),
+        }),
+    }
+}
+
+/// The table of gRPC's "HTTP to gRPC Status Code Mapping".
+fn code_of(http: u16) -> Code {
+    match http {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502 | 503 | 504 => Code::Unavailable,
+        _ => Code::Unknown,
+    }
+}
+
+fn malformed() -> Reply {
+    Reply::Finished(Status::grpc(Code::Internal, "cannot be decoded"))
+}

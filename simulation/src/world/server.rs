@@ -1,0 +1,129 @@
+//! A server: a model, what is wrong with it, and what has arrived.
+
+use super::{ClientId, queue::Plan, serve::Ask};
+use chronicle_connection::{Endpoint, FailureKind, Host, Request, Status};
+use chronicle_reference_server::model::{ModelConfig, ServerModel, StreamKey};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::{Duration, Instant},
+};
+
+/// Names a server of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(pub(super) usize);
+
+impl fmt::Display for ServerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0 + 1)
+    }
+}
+
+/// What happens to those who dial a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reachable {
+    /// They get through.
+    Up,
+    /// They are refused: nothing listens.
+    Refuses,
+    /// They get no answer.
+    Hangs,
+}
+
+/// What is wrong with one kind of request on a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// Never answered; the server's model does not see it.
+    Hangs,
+    /// Done at once, answered so much later.
+    Slow(Duration),
+    /// Its stream is reset, or whatever else can happen below HTTP.
+    Fails(FailureKind),
+    /// Answered with this HTTP status and body.
+    Http(u16, String),
+    /// Ended with this status.
+    Status(Status),
+}
+
+/// A request that has arrived at a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// When.
+    pub at: Duration,
+    /// From whom.
+    pub client: ClientId,
+    /// What.
+    pub request: Request,
+}
+
+/// A server of a world.
+#[derive(Debug, Clone)]
+pub struct Server {
+    id: ServerId,
+    endpoint: Endpoint,
+    pub(super) model: ServerModel,
+    pub(super) config: ModelConfig,
+    pub(super) reachable: Reachable,
+    pub(super) faults: Vec<(Request, Fault)>,
+    pub(super) streams: BTreeMap<StreamKey, Ask>,
+    pub(super) arrivals: Vec<Arrival>,
+    pub(super) dials: Vec<(Duration, ClientId)>,
+    pub(super) wake: Option<Plan>,
+}
+
+impl Server {
+    pub(super) fn new(id: ServerId, config: ModelConfig, now: Instant) -> Self {
+        Self {
+            id,
+            endpoint: Endpoint::new(Host::Name(id.to_string()), PORT),
+            model: ServerModel::new(config.clone(), now),
+            config,
+            reachable: Reachable::Up,
+            faults: Vec::new(),
+            streams: BTreeMap::new(),
+            arrivals: Vec::new(),
+            dials: Vec::new(),
+            wake: None,
+        }
+    }
+
+    /// Where it listens.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The address of its end of a transport.
+    pub fn peer(&self) -> SocketAddr {
+        let number = u8::try_from(self.id.0 + 1).unwrap_or(u8::MAX);
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)), PORT)
+    }
+
+    /// How many clients are registered: evicted ones are not.
+    pub fn registered(&self) -> usize {
+        self.model.clients().count()
+    }
+
+    /// Whether a connection id is registered.
+    pub fn knows(&self, connection_id: &str) -> bool {
+        self.model.clients().any(|client| client == connection_id)
+    }
+
+    /// Who dialled, and when; whether they got through or not.
+    pub fn dials(&self) -> &[(Duration, ClientId)] {
+        &self.dials
+    }
+
+    /// All requests that have arrived, in order.
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals
+    }
+
+    /// How many requests of a kind have arrived.
+    pub fn arrived(&self, request: Request) -> usize {
+        let arrivals = self.arrivals.iter();
+        arrivals.filter(|one| one.request == request).count()
+    }
+}
+
+const PORT: u16 = chronicle_connection::DEFAULT_PORT;

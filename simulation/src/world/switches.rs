@@ -1,0 +1,122 @@
+//! What can be done to servers and transports while a world runs.
+
+use super::{ClientId, Fault, Reachable, ServerId, TransportKey, World};
+use chronicle_connection::{Failure, FailureKind, Reply, Request, Status};
+use chronicle_reference_server::model::{ModelConfig, ServerModel};
+use rand_core::Rng as _;
+
+impl World {
+    /// Changes how the model of a server behaves, from its next use on.
+    pub fn reconfigure(&mut self, server: ServerId, change: impl Fn(&mut ModelConfig)) {
+        self.note(server.to_string(), "reconfigured");
+        let slot = &mut self.servers[server.0];
+        change(&mut slot.config);
+        change(slot.model.config_mut());
+        self.pump(server);
+    }
+
+    /// Makes one kind of request go wrong on a server, from the next one on.
+    pub fn fail(&mut self, server: ServerId, request: Request, fault: Fault) {
+        self.note(server.to_string(), &format!("{request} {fault:?}"));
+        self.servers[server.0].faults.push((request, fault));
+    }
+
+    /// Makes all requests go well on a server again.
+    pub fn heal(&mut self, server: ServerId) {
+        self.note(server.to_string(), "healed");
+        self.servers[server.0].faults.clear();
+    }
+
+    /// What happens to those who dial a server from here on. Open transports stay.
+    pub fn set_reachable(&mut self, server: ServerId, reachable: Reachable) {
+        self.note(server.to_string(), &format!("{reachable:?}"));
+        self.servers[server.0].reachable = reachable;
+    }
+
+    /// Kills a server: its transports end, it forgets everything, and refuses until it is
+    /// [`start`](Self::start)ed.
+    pub fn crash(&mut self, server: ServerId) {
+        self.note(server.to_string(), "crashes");
+        let keys: Vec<TransportKey> = self.transports_to(server).collect();
+        for key in keys {
+            self.break_transport(key, &Failure::new(FailureKind::Reset, "the server is gone"));
+        }
+        let slot = &mut self.servers[server.0];
+        slot.streams.clear();
+        slot.model = ServerModel::new(slot.config.clone(), self.now);
+        slot.reachable = Reachable::Refuses;
+        self.pump(server);
+    }
+
+    /// Starts a server again, with nothing in its memory.
+    pub fn start(&mut self, server: ServerId) {
+        self.set_reachable(server, Reachable::Up);
+    }
+
+    /// Kills a server and starts it at once.
+    pub fn restart(&mut self, server: ServerId) {
+        self.crash(server);
+        self.start(server);
+    }
+
+    /// Sends GOAWAY on every transport of a server.
+    pub fn go_away(&mut self, server: ServerId, code: u32) {
+        self.note(server.to_string(), &format!("GOAWAY {code}"));
+        let keys: Vec<TransportKey> = self.transports_to(server).collect();
+        for key in keys {
+            self.send_down(key, key.1, Reply::GoingAway { code });
+        }
+    }
+
+    /// Ends every `Connect` stream of a server with a status; transports stay open.
+    pub fn finish_streams(&mut self, server: ServerId, status: &Status) {
+        self.note(server.to_string(), &format!("ends its streams: {status}"));
+        for ask in self.end_streams(server, |_| true) {
+            self.answer(&ask, vec![Reply::Finished(status.clone())]);
+        }
+    }
+
+    /// Turns the open transports of a client into black holes: nothing passes, and TCP stays open.
+    pub fn black_hole(&mut self, client: ClientId) {
+        self.note(client.to_string(), "its transports are black holes");
+        let mine = self.transports.iter_mut();
+        for (_, transport) in mine.filter(|((owner, _), _)| *owner == client) {
+            transport.is_black_hole = true;
+        }
+    }
+
+    /// A transport ends. Adapters differ in what they tell: of the transport alone, of the requests
+    /// on it before, or of them afterwards. So does this.
+    fn break_transport(&mut self, key: TransportKey, failure: &Failure) {
+        let Some(transport) = self.transports.get(&key) else {
+            return;
+        };
+        let server = transport.server;
+        if transport.is_black_hole {
+            self.transports.remove(&key);
+            return;
+        }
+        let streams = &self.servers[server.0].streams;
+        let asks = streams.values().filter(|ask| ask.key == key);
+        let ids: Vec<_> = asks.map(|ask| ask.id).collect();
+        let closed = (key.1, Reply::Closed(failure.clone()));
+        let failed = ids
+            .into_iter()
+            .map(|id| (id, Reply::Failed(failure.clone())));
+        let told: Vec<_> = match self.rng.next_u64() % 3 {
+            0 => vec![closed],
+            1 => failed.chain([closed]).collect(),
+            _ => [closed].into_iter().chain(failed).collect(),
+        };
+        for (id, reply) in told {
+            self.send_down(key, id, reply);
+        }
+        self.transports.remove(&key);
+    }
+
+    fn transports_to(&self, server: ServerId) -> impl Iterator<Item = TransportKey> {
+        let all = self.transports.iter();
+        all.filter(move |(_, transport)| transport.server == server)
+            .map(|(key, _)| *key)
+    }
+}
