@@ -1,22 +1,27 @@
 //! The contract that this client shows to a server (S2, "The wire-compatibility handshake"), and
 //! the judgement over two of them.
 
+mod compare;
 mod diff;
 mod error;
 mod finding;
 mod lens;
+mod only;
 mod order;
 mod read;
 mod schema;
 mod session;
 mod text;
+mod version;
 mod wire;
 mod words;
 
+pub use compare::{Comparison, compare};
 pub use diff::diff;
 pub use error::ContractError;
 pub use finding::{Incompatibility, IncompatibilityKind};
 pub use schema::Schema;
+pub(crate) use version::is_newer;
 
 use bytes::Bytes;
 use session::{SESSION_PROTOCOL_VERSION, check_files, with_session};
@@ -30,6 +35,8 @@ use std::sync::Arc;
 pub struct Contract {
     schema: Arc<Schema>,
     protocol_version: String,
+    /// What the server is told instead, for a contract that is only a part.
+    claimed_version: Option<&'static str>,
 }
 
 impl Contract {
@@ -53,6 +60,25 @@ impl Contract {
         Ok(Self {
             schema: Arc::new(with_session(schema)?),
             protocol_version: protocol_version.into(),
+            claimed_version: None,
+        })
+    }
+
+    /// The part of this contract that these services need, named with their packages, and what the
+    /// session needs.
+    ///
+    /// A server that lacks a service or method refuses; so declare what the application uses. The
+    /// part claims protocol version 15.7.1 towards servers: those of a later version take their own
+    /// contract as the expected side, and would miss the rest. It keeps its own version for what is
+    /// compared on this side, and for texts.
+    ///
+    /// # Errors
+    /// [`ContractError::NoSuchService`] for a service that this contract does not declare.
+    pub fn only(&self, services: &[&str]) -> Result<Self, ContractError> {
+        Ok(Self {
+            schema: Arc::new(with_session(only::only(&self.schema, services)?)?),
+            protocol_version: self.protocol_version.clone(),
+            claimed_version: Some(SESSION_PROTOCOL_VERSION),
         })
     }
 
@@ -66,9 +92,15 @@ impl Contract {
         self.schema.descriptor_set()
     }
 
-    /// The version of the contract that is sent to the server.
+    /// The version of the contract.
     pub fn protocol_version(&self) -> &str {
         &self.protocol_version
+    }
+
+    /// The version that is sent to the server: the contract's own, unless the contract is a part of
+    /// another.
+    pub fn claimed_version(&self) -> &str {
+        self.claimed_version.unwrap_or(&self.protocol_version)
     }
 }
 
@@ -82,6 +114,7 @@ impl Default for Contract {
         Self {
             schema: Arc::new(schema.expect("the session's contract can be read")),
             protocol_version: SESSION_PROTOCOL_VERSION.to_owned(),
+            claimed_version: None,
         }
     }
 }

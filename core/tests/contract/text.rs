@@ -1,7 +1,7 @@
 //! Contracts as proto source text, the way older servers return them.
 
 use crate::{older_server, published};
-use chronicle_connection::{ContractError, Incompatibility, IncompatibilityKind, Schema, diff};
+use chronicle_connection::{Schema, diff};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 
