@@ -34,6 +34,9 @@ pub(super) fn only(schema: &Schema, services: &[&str]) -> Result<Schema, Contrac
     set.file.retain(|file| {
         !file.service.is_empty() || !file.message_type.is_empty() || !file.enum_type.is_empty()
     });
+    if set.file.is_empty() {
+        return Ok(Schema::default());
+    }
     import_what_is_used(&mut set);
     Schema::from_descriptor_set(set.encode_to_vec())
 }

@@ -11,6 +11,11 @@
 )]
 
 mod application;
+#[path = "../../../fuzz/src/contract.rs"]
+mod fuzzed;
+mod judging;
+mod malformed;
 mod older_server;
+mod properties;
 mod published;
 mod text;
