@@ -11,6 +11,7 @@ mod order;
 mod read;
 mod schema;
 mod session;
+mod show;
 mod text;
 mod version;
 mod wire;
