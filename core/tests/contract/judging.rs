@@ -4,6 +4,11 @@ use crate::{fuzzed, published};
 use chronicle_connection::{
     Contract, ContractError, IncompatibilityKind as Kind, Schema, compare, diff,
 };
+use prost::Message as _;
+use prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    OneofDescriptorProto, field_descriptor_proto::Type,
+};
 use std::{fs, path::Path};
 
 #[test]
@@ -55,6 +60,88 @@ fn every_finding_says_what_was_what_is_and_what_that_means() {
         "{}",
         findings[2]
     );
+}
+
+#[test]
+fn no_two_scalar_types_are_the_same() {
+    let scalars = [
+        "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32",
+        "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes",
+    ];
+    let with = |scalar: &str| schema(&format!("message M {{ {scalar} a = 1; }}"));
+    for was in scalars {
+        for is in scalars {
+            let findings = diff(&with(was), &with(is)).into_iter();
+            let told: Vec<_> = findings
+                .map(|one| (one.kind, one.before, one.after))
+                .collect();
+            match was == is {
+                true => assert_eq!(told, []),
+                false => assert_eq!(
+                    told,
+                    [(Kind::FieldTypeChanged, was.to_owned(), Some(is.to_owned()))]
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_a_group_and_an_enum_of_one_name_are_three_types() {
+    let kinds = [Type::Message, Type::Group, Type::Enum];
+    for was in kinds {
+        for is in kinds {
+            let with = |kind| {
+                one_field(FieldDescriptorProto {
+                    r#type: Some(i32::from(kind)),
+                    type_name: Some(".p.T".to_owned()),
+                    ..FieldDescriptorProto::default()
+                })
+            };
+            let findings = diff(&with(was), &with(is)).len();
+            assert_eq!(findings, usize::from(was != is), "{was:?} to {is:?}");
+        }
+    }
+}
+
+#[test]
+fn the_oneof_that_stands_for_an_optional_field_is_none() {
+    let plain = one_field(FieldDescriptorProto::default());
+    let optional = one_field(FieldDescriptorProto {
+        oneof_index: Some(0),
+        proto3_optional: Some(true),
+        ..FieldDescriptorProto::default()
+    });
+    let in_oneof = one_field(FieldDescriptorProto {
+        oneof_index: Some(0),
+        ..FieldDescriptorProto::default()
+    });
+    for (was, is, changes) in [
+        (&plain, &optional, 0),
+        (&optional, &plain, 0),
+        (&plain, &in_oneof, 1),
+        (&in_oneof, &optional, 1),
+        (&optional, &in_oneof, 1),
+    ] {
+        let findings = diff(was, is);
+        assert_eq!(findings.len(), changes, "{findings:?}");
+        assert!(
+            findings
+                .iter()
+                .all(|one| one.kind == Kind::FieldOneOfChanged)
+        );
+    }
+}
+
+#[test]
+fn of_aliases_the_first_is_the_name() {
+    let with = |values: &str| schema(&format!("enum E {{ option allow_alias = true; {values} }}"));
+    let one = with("A = 0; B = 1;");
+    assert_eq!(diff(&one, &with("A = 0; B = 1; NEW = 1;")), []);
+    let findings = diff(&one, &with("A = 0; NEW = 1; B = 1;"));
+    let told: Vec<_> = findings.iter().map(|one| (one.kind, &*one.path)).collect();
+    assert_eq!(told, [(Kind::EnumValueRenamed, "E.B")]);
+    assert_eq!(diff(&with("A = -1;"), &with("B = 1; A = -1;")), []);
 }
 
 #[test]
@@ -161,4 +248,29 @@ fn contract(text: &str) -> Contract {
 fn schema(text: &str) -> Schema {
     let schema = Schema::from_source_text(text).unwrap();
     Schema::from_descriptor_set(schema.descriptor_set().clone()).unwrap()
+}
+
+/// A message of the package `p` with one field and one oneof.
+fn one_field(field: FieldDescriptorProto) -> Schema {
+    let message = DescriptorProto {
+        name: Some("M".to_owned()),
+        field: vec![FieldDescriptorProto {
+            name: Some("a".to_owned()),
+            number: Some(1),
+            r#type: field.r#type.or(Some(Type::String.into())),
+            ..field
+        }],
+        oneof_decl: vec![OneofDescriptorProto {
+            name: Some("o".to_owned()),
+            options: None,
+        }],
+        ..DescriptorProto::default()
+    };
+    let file = FileDescriptorProto {
+        package: Some("p".to_owned()),
+        message_type: vec![message],
+        ..FileDescriptorProto::default()
+    };
+    let set = FileDescriptorSet { file: vec![file] };
+    Schema::from_descriptor_set(set.encode_to_vec()).unwrap()
 }
