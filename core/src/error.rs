@@ -182,11 +182,11 @@ impl fmt::Display for Incompatible {
                 return write!(f, "; if you know that they are, set {SKIP}");
             }
         }
-        if self.is_client_newer() {
+        if matches!(self.findings, Findings::Reported(_)) && self.is_client_newer() {
             write!(
                 f,
-                "; this client is newer than the server, so these may be additions of the client: \
-                 if it does without them on this server, set {SKIP}"
+                "; this client is newer than the server, so what the server misses may be what the \
+                 client gained: if it does without that on this server, set {SKIP}"
             )?;
         }
         Ok(())
@@ -194,7 +194,8 @@ impl fmt::Display for Incompatible {
 }
 
 impl Incompatible {
-    /// Servers up to 18.4 take the client as the expected side, whatever the versions.
+    /// Servers up to 18.4 take the client as the expected side, whatever the versions. What is
+    /// compared on this side takes them into account already.
     fn is_client_newer(&self) -> bool {
         let server = match self.server_protocol_version.as_str() {
             "" => &self.server_version,

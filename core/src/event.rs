@@ -118,15 +118,13 @@ impl fmt::Display for Event {
                 if !server_version.is_empty() {
                     write!(f, ", version {server_version}")?;
                 }
-                for (index, missing) in missing_on_server.iter().enumerate() {
-                    let separator = if index == 0 {
-                        ", older and without "
-                    } else {
-                        ", "
-                    };
-                    write!(f, "{separator}{}", missing.path)?;
+                if let Some(first) = missing_on_server.first() {
+                    write!(f, ", older and without {}", first.path)?;
                 }
-                Ok(())
+                match missing_on_server.len() {
+                    0 | 1 => Ok(()),
+                    count => write!(f, " and {} more", count - 1),
+                }
             }
             Self::CandidateFailed { server, cause } => write!(f, "{server} failed: {cause}"),
             Self::BackingOff {
