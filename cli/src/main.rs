@@ -5,6 +5,7 @@
 )]
 
 mod connect;
+mod contract;
 mod embedded;
 mod render;
 
@@ -24,6 +25,9 @@ enum Command {
     /// Connect, print every transition with its reason and timing, and stay connected until Ctrl-C.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArguments),
+    /// Judge contracts: descriptor sets and proto source text, from files and servers.
+    #[command(subcommand)]
+    Contract(contract::Command),
 }
 
 #[derive(Debug, Args)]
@@ -55,5 +59,6 @@ Exit codes:
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Connect(arguments) => connect::run(&arguments),
+        Command::Contract(command) => contract::run(&command),
     }
 }
