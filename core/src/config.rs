@@ -1,13 +1,13 @@
 //! What a connection is built from.
 
-use crate::{Authentication, ConnectionString, Endpoint, LoadBalancer, Servers, Strategy};
+use crate::{Authentication, ConnectionString, Endpoint, LoadBalancer, Secret, Servers, Strategy};
 use std::{fmt, time::Duration};
 
 /// A checked configuration of a connection.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub(crate) servers: Vec<Endpoint>,
-    pub(crate) api_key: Option<crate::Secret>,
+    pub(crate) credentials: Credentials,
     pub(crate) strategy: Strategy,
     pub(crate) skip_compatibility_check: bool,
     pub(crate) skip_tls_validation: bool,
@@ -39,6 +39,14 @@ impl Config {
     pub fn skip_tls_validation(&self) -> bool {
         self.skip_tls_validation
     }
+}
+
+/// What a client proves who it is with.
+#[derive(Debug, Clone)]
+pub(crate) enum Credentials {
+    None,
+    ApiKey(Secret),
+    Client { id: String, secret: Secret },
 }
 
 /// Collects a [`Config`]. What is not set comes from the connection string, then from defaults.
@@ -110,12 +118,13 @@ impl ConfigBuilder {
             Servers::List(servers) => servers.clone(),
             Servers::Srv(_) => return Err(ConfigError::NotYet("chronicle+srv (DNS discovery)")),
         };
-        let api_key = match string.authentication() {
-            Authentication::None => None,
-            Authentication::ApiKey(key) => Some(key.clone()),
-            Authentication::ClientCredentials { .. } => {
-                return Err(ConfigError::NotYet("client credentials (user:password@)"));
-            }
+        let credentials = match string.authentication() {
+            Authentication::None => Credentials::None,
+            Authentication::ApiKey(key) => Credentials::ApiKey(key.clone()),
+            Authentication::ClientCredentials { id, secret } => Credentials::Client {
+                id: id.to_owned(),
+                secret: secret.clone(),
+            },
         };
         if string.certificate_path().is_some() {
             return Err(ConfigError::NotYet("client certificates (certificatePath)"));
@@ -142,7 +151,7 @@ impl ConfigBuilder {
         check_longest("connect_timeout", self.connect_timeout.unwrap_or_default())?;
         Ok(Config {
             servers,
-            api_key,
+            credentials,
             strategy,
             skip_compatibility_check,
             skip_tls_validation,
@@ -205,6 +214,8 @@ pub struct Timing {
     pub reserve: Duration,
     /// The compatibility check with its fallback: 10 s.
     pub check: Duration,
+    /// A token request: 10 s.
+    pub token: Duration,
     /// From sending `Connect` to the first keep-alive: 4 s.
     pub first_keep_alive: Duration,
     /// A session without keep-alive, or without acknowledged answer, for this long is gone: 5 s.
@@ -224,6 +235,7 @@ impl Default for Timing {
             stale_count: Duration::from_millis(250),
             reserve: Duration::from_secs(2),
             check: Duration::from_secs(10),
+            token: Duration::from_secs(10),
             first_keep_alive: Duration::from_secs(4),
             keep_alive: Duration::from_secs(5),
             answer_pace: Duration::from_millis(1500),
@@ -239,6 +251,7 @@ impl Timing {
             ("timing.count", self.count),
             ("timing.reserve", self.reserve),
             ("timing.check", self.check),
+            ("timing.token", self.token),
             ("timing.first_keep_alive", self.first_keep_alive),
             ("timing.keep_alive", self.keep_alive),
             ("timing.answer_pace", self.answer_pace),
@@ -254,6 +267,7 @@ impl Timing {
             ("timing.stale_count", self.stale_count),
             ("timing.reserve", self.reserve),
             ("timing.check", self.check),
+            ("timing.token", self.token),
             ("timing.first_keep_alive", self.first_keep_alive),
             ("timing.keep_alive", self.keep_alive),
             ("timing.answer_pace", self.answer_pace),

@@ -1,6 +1,6 @@
 //! What happened to a connection, for applications and logs.
 
-use crate::{AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError};
+use crate::{AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError, TokenError};
 use std::{fmt, net::SocketAddr, time::Duration};
 use uuid::Uuid;
 
@@ -34,6 +34,13 @@ pub enum Event {
         server: Endpoint,
         /// The version that the server tells, where it does.
         server_version: String,
+    },
+    /// A token was fetched, or was not.
+    Token {
+        /// The generation of the newest token; 0 where there never was one.
+        generation: u64,
+        /// Why there is no newer one.
+        error: Option<TokenError>,
     },
     /// A chosen server failed; the next best is tried, if there is one.
     CandidateFailed {
@@ -113,6 +120,13 @@ impl fmt::Display for Event {
                 server,
                 server_version,
             } => write!(f, "{server} is compatible, version {server_version}"),
+            Self::Token {
+                generation,
+                error: None,
+            } => write!(f, "token {generation} fetched"),
+            Self::Token {
+                error: Some(error), ..
+            } => write!(f, "no new token: {error}"),
             Self::CandidateFailed { server, cause } => write!(f, "{server} failed: {cause}"),
             Self::BackingOff {
                 error: Some(error),

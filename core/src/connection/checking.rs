@@ -24,7 +24,6 @@ pub(super) struct Checking {
     pub(super) deadline: Instant,
     method: Method,
     on: Id,
-    /// Whether the call at hand carries the credentials.
     authenticated: bool,
     answer: Option<Bytes>,
 }
@@ -39,8 +38,12 @@ enum Method {
 
 pub(super) enum Verdict {
     Pending,
-    Compatible { server_version: String },
+    Compatible {
+        server_version: String,
+    },
     Failed(CandidateError),
+    /// The server wants to know who asks.
+    Unauthenticated(Status),
 }
 
 impl Checking {
@@ -53,6 +56,16 @@ impl Checking {
             authenticated: false,
             answer: None,
         }
+    }
+
+    /// Whether the call at hand carries the credentials.
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.authenticated
+    }
+
+    /// Makes the call once more, with the credentials.
+    pub(super) fn authenticate<R: Rng>(&mut self, cx: &mut Context<R>) {
+        self.call(true, cx);
     }
 
     /// The request that is awaited.
@@ -108,14 +121,7 @@ impl Checking {
                 ),
                 (Method::CheckCompatibility, Some(answer)) => self.judge(answer, cx),
             },
-            Code::Unauthenticated if !self.authenticated && cx.config.api_key.is_some() => {
-                self.call(true, cx);
-                Verdict::Pending
-            }
-            Code::Unauthenticated => Verdict::Failed(CandidateError::Credentials {
-                request: self.request(),
-                status: status.clone(),
-            }),
+            Code::Unauthenticated => Verdict::Unauthenticated(status.clone()),
             _ => self.failed(CallError::Status(status.clone())),
         }
     }
