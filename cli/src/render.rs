@@ -73,6 +73,11 @@ fn json_of(event: &Event) -> Value {
         } => json!({
             "event": "compatible", "server": server.to_string(), "server_version": server_version,
         }),
+        Event::Token { generation, error } => json!({
+            "event": "token",
+            "generation": generation,
+            "cause": error.as_ref().map(ToString::to_string),
+        }),
         Event::CandidateFailed { server, cause } => json!({
             "event": "candidate_failed", "server": server.to_string(), "cause": cause.to_string(),
         }),

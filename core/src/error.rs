@@ -10,6 +10,8 @@ pub enum Request {
     Count,
     /// `POST /connections/reserve`
     Reserve,
+    /// `POST /connect/token`
+    Token,
     /// `ConnectionService/CheckCompatibility`
     CheckCompatibility,
     /// `ConnectionService/GetDescriptorSet`
@@ -25,6 +27,7 @@ impl fmt::Display for Request {
         f.write_str(match self {
             Self::Count => "GET /connections/count",
             Self::Reserve => "POST /connections/reserve",
+            Self::Token => "POST /connect/token",
             Self::CheckCompatibility => "CheckCompatibility",
             Self::GetDescriptorSet => "GetDescriptorSet",
             Self::Connect => "Connect",

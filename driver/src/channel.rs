@@ -8,9 +8,9 @@ use crate::{
     pool::{Lease, Live},
     runtime::sleep_until,
 };
-use chronicle_connection::{Command, Failure};
+use chronicle_connection::{CallMetadata, Command, Failure};
 use futures_util::future::{BoxFuture, Either, select};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use std::{
     fmt,
     sync::Arc,
@@ -95,7 +95,7 @@ impl<R: Runtime> Service<Request<Body>> for Channel<R> {
 async fn lease<R: Runtime>(
     mut live: watch::Receiver<Option<Live<R>>>,
     waits: bool,
-) -> Result<(Lease<R>, HeaderMap), Status> {
+) -> Result<(Lease<R>, CallMetadata), Status> {
     loop {
         let session = match waits {
             false => live.borrow().clone(),
@@ -126,13 +126,13 @@ async fn lease<R: Runtime>(
 
 async fn send<R: Runtime>(
     lease: Lease<R>,
-    metadata: HeaderMap,
+    metadata: CallMetadata,
     request: Request<Body>,
 ) -> Result<Response<ResponseBody<R>>, Status> {
     let lane = lease.lane().clone();
     let call = Call::new(lease);
     let mut request = request.map(|body| Body::new(RequestBody::new(body, &call)));
-    for (name, value) in &metadata {
+    for (name, value) in &metadata.headers {
         request.headers_mut().insert(name, value.clone());
     }
     let response = lane

@@ -5,6 +5,7 @@ use crate::{
     tokio_runtime::Tokio,
 };
 use bytes::Bytes;
+use chronicle_connection::CallMetadata;
 use futures_util::{StreamExt, stream};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Request, Response, uri::Authority};
@@ -94,7 +95,7 @@ impl World {
         let authority = server.endpoint("localhost").to_string().parse().unwrap();
         let (live_sender, live) = watch::channel(Some(Live {
             pool,
-            metadata: HeaderMap::new(),
+            metadata: CallMetadata::default(),
         }));
         Self {
             server,

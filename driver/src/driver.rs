@@ -319,13 +319,17 @@ pub(crate) fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Repl
 
 fn log(event: &Event) {
     match event {
-        Event::Connecting { .. } | Event::Selected { .. } | Event::Compatible { .. } => {
+        Event::Connecting { .. }
+        | Event::Selected { .. }
+        | Event::Compatible { .. }
+        | Event::Token { error: None, .. } => {
             tracing::debug!("{event}");
         }
         Event::Connected(_) | Event::Closed => tracing::info!("{event}"),
         Event::ReserveFailed { .. }
         | Event::CandidateFailed { .. }
         | Event::BackingOff { .. }
+        | Event::Token { error: Some(_), .. }
         | Event::Disconnected { .. } => tracing::warn!("{event}"),
         Event::Failed(_) => tracing::error!("{event}"),
     }

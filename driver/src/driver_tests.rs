@@ -8,7 +8,6 @@ use crate::{
 };
 use chronicle_connection::{Command, Failure, FailureKind, Reply, State};
 use futures_util::StreamExt;
-use http::HeaderMap;
 use std::{
     future::{Future, pending},
     io,
@@ -51,7 +50,7 @@ async fn dropping_the_driver_drops_all_io() {
     let pool = server.pool();
     driver.live.send_replace(Some(Live {
         pool: Arc::clone(&pool),
-        metadata: HeaderMap::new(),
+        metadata: chronicle_connection::CallMetadata::default(),
     }));
     let (lease, peer) = soon(async { tokio::join!(pool.lease(), server.accept()) }).await;
     drop(driver);

@@ -141,7 +141,7 @@ impl Ledger {
                 self.sessions.look(now, self.timing.keep_alive);
             }
             Input::Command(Command::Close) => self.is_closing = true,
-            Input::Command(Command::Connect | Command::Tick) => {}
+            Input::Command(Command::Connect | Command::Tick | Command::RefreshToken { .. }) => {}
             Input::Reply { id, reply } => {
                 self.reply(now, *id, reply);
                 if overdue {
@@ -198,7 +198,8 @@ impl Ledger {
 
     fn request_reply(&mut self, now: Stamp, id: Id, pending: &Pending, reply: &Reply) {
         match (pending.what, reply) {
-            (Request::Count | Request::Reserve, Reply::Http(_)) | (_, Reply::Failed(_)) => {
+            (Request::Count | Request::Reserve | Request::Token, Reply::Http(_))
+            | (_, Reply::Failed(_)) => {
                 self.end(id);
             }
             (Request::CheckCompatibility, Reply::Message(message)) => {
@@ -232,6 +233,7 @@ impl Ledger {
             (
                 Request::Count
                 | Request::Reserve
+                | Request::Token
                 | Request::CheckCompatibility
                 | Request::GetDescriptorSet
                 | Request::Connect

@@ -183,6 +183,8 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
             model.reserve(now);
             return vec![http(200, "")];
         }
+        // The model asks nobody who they are.
+        Request::Token => return vec![http(404, "")],
         Request::Connect => return vec![],
         Request::KeepAlive => match ConnectionKeepAlive::decode(ask.message.clone()) {
             Ok(answer) => {
@@ -208,7 +210,7 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
 /// What an adapter makes of an HTTP answer: itself for a plain request, a status for a call.
 fn turned_down(request: Request, status: u16, body: String) -> Reply {
     match request {
-        Request::Count | Request::Reserve => http(status, body),
+        Request::Count | Request::Reserve | Request::Token => http(status, body),
         Request::CheckCompatibility
         | Request::GetDescriptorSet
         | Request::Connect

@@ -133,7 +133,10 @@ impl Ledger {
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
-            Request::Count | Request::CheckCompatibility | Request::GetDescriptorSet => {}
+            Request::Count
+            | Request::Token
+            | Request::CheckCompatibility
+            | Request::GetDescriptorSet => {}
         }
         let pending = self.pending(output, what, on, now);
         self.requests.insert(id, pending);
@@ -194,6 +197,7 @@ impl Ledger {
             | Event::Selected { .. }
             | Event::ReserveFailed { .. }
             | Event::Compatible { .. }
+            | Event::Token { .. }
             | Event::CandidateFailed { .. }
             | Event::BackingOff { .. }
             | Event::Failed(_) => Ok(()),
