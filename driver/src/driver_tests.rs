@@ -1,21 +1,21 @@
 use crate::{
-    Builder, NoRuntime, Runtime,
+    Builder, Client, NoRuntime, Runtime,
     driver::ending,
-    pool::Live,
     socket::Health,
     testing::{Server, soon},
     tokio_runtime::Tokio,
 };
-use chronicle_connection::{Command, Failure, FailureKind, Reply, State};
+use chronicle_connection::{Command, Failure, FailureKind, Reply, State, Timing};
 use futures_util::StreamExt;
+use h2::Reason;
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,
     sync::Arc,
     task::{Context, Waker},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
 
@@ -42,16 +42,38 @@ fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
 }
 
 #[tokio::test]
+async fn requests_leave_in_the_order_in_which_the_machine_asked() {
+    let server = Server::new().await;
+    // An order left to chance would pass half of the time.
+    for _ in 0..10 {
+        let _client = start(&server);
+        let mut peer = soon(server.accept()).await.unwrap();
+        let (first, _held) = soon(peer.requests.recv()).await.unwrap();
+        let (second, _) = soon(peer.requests.recv()).await.unwrap();
+        assert_eq!(first.uri().path(), "/connections/reserve");
+        assert!(second.uri().path().ends_with("/CheckCompatibility"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_machine_gives_up_is_reset_on_the_wire() {
+    let server = Server::new().await;
+    let _client = start(&server);
+    let mut peer = soon(server.accept()).await.unwrap();
+    let (_, mut respond) = soon(peer.requests.recv()).await.unwrap();
+    let reset = soon(poll_fn(|cx| respond.poll_reset(cx))).await;
+    assert_eq!(reset.unwrap(), Reason::CANCEL);
+}
+
+#[tokio::test]
 async fn dropping_the_driver_drops_all_io() {
     let connection_string = "chronicle://localhost?skipTlsValidation=true";
     let builder = Builder::<Tokio>::new(connection_string.parse().unwrap());
     let (client, driver) = builder.assemble(None).unwrap();
     let server = Server::new().await;
-    let pool = server.pool();
-    driver.live.send_replace(Some(Live {
-        pool: Arc::clone(&pool),
-        metadata: chronicle_connection::CallMetadata::default(),
-    }));
+    let live = server.live();
+    let pool = Arc::clone(&live.pool);
+    driver.live.send_replace(Some(live));
     let (lease, peer) = soon(async { tokio::join!(pool.lease(), server.accept()) }).await;
     drop(driver);
     soon(peer.unwrap().gone).await.unwrap();
@@ -75,6 +97,18 @@ async fn goaway_is_told_before_the_end_also_when_both_came_at_once() {
         ),
         "{replies:?}"
     );
+}
+
+/// A client that soon asks for a reservation and soon gives it up.
+fn start(server: &Server) -> Client<Tokio> {
+    let connection_string = format!("chronicle://{}?skipTlsValidation=true", server.address());
+    let timing = Timing {
+        selection_wait: Duration::ZERO,
+        reserve: Duration::from_millis(50),
+        ..Timing::default()
+    };
+    let builder = Builder::new(connection_string.parse().unwrap());
+    builder.timing(timing).start().unwrap()
 }
 
 /// A runtime on which nothing ever happens.
