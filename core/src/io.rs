@@ -59,7 +59,8 @@ pub enum Command {
     Tick,
     /// A server rejected the credentials of this generation (see
     /// [`Connection::call_metadata`](crate::Connection::call_metadata)): get new ones. Ends in an
-    /// [`Event::Token`].
+    /// [`Event::Token`], at once where there are newer ones already; without any effect where the
+    /// credentials are no tokens.
     RefreshToken {
         /// The generation that was rejected.
         rejected: u64,

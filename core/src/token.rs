@@ -105,12 +105,7 @@ impl TokenMachine {
             return None;
         }
         self.is_fetching = true;
-        let form = Zeroizing::new(format!(
-            "grant_type=client_credentials&client_id={}&client_secret={}",
-            utf8_percent_encode(&self.id, FORM),
-            utf8_percent_encode(self.secret.expose(), FORM),
-        ));
-        let mut request = Request::new(Bytes::copy_from_slice(form.as_bytes()));
+        let mut request = Request::new(Bytes::from_owner(self.form()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = http::Uri::from_static(PATH);
         request.headers_mut().insert(
@@ -118,6 +113,18 @@ impl TokenMachine {
             HeaderValue::from_static("application/x-www-form-urlencoded"),
         );
         Some(request)
+    }
+
+    fn form(&self) -> Zeroizing<String> {
+        let (id, secret) = (self.id.as_str(), self.secret.expose());
+        // Room for all of it from the start: a buffer that grows leaves copies of secrets behind.
+        let room = GRANT.len() + CLIENT_SECRET.len() + 3 * (id.len() + secret.len());
+        let mut form = Zeroizing::new(String::with_capacity(room));
+        form.push_str(GRANT);
+        form.extend(utf8_percent_encode(id, FORM));
+        form.push_str(CLIENT_SECRET);
+        form.extend(utf8_percent_encode(secret, FORM));
+        form
     }
 
     /// Takes what came of a fetch.
@@ -274,6 +281,9 @@ fn oauth_error(body: &Bytes) -> Option<&'static str> {
 
 /// The path of a token request.
 const PATH: &str = "/connect/token";
+
+const GRANT: &str = "grant_type=client_credentials&client_id=";
+const CLIENT_SECRET: &str = "&client_secret=";
 
 /// What an answer may be long.
 pub(crate) const TOKEN_LIMIT: usize = 64 * 1024;

@@ -266,8 +266,9 @@ impl Connected {
         let Some(tokens) = &cx.tokens else {
             return false;
         };
-        if generation < tokens.generation() {
-            // An answer from before the newest token says nothing of that.
+        if generation < tokens.generation() && tokens.token(cx.now).is_some() {
+            // The refusal of an older token says nothing of the newest.
+            self.pending = true;
             return true;
         }
         match self.refusal {
@@ -343,7 +344,10 @@ impl Connected {
     }
 
     /// Ends the session and goes for the next one by the very same path.
-    fn drop_session<R: Rng>(self, cause: DropCause, cx: &mut Context<R>) -> Phase {
+    fn drop_session<R: Rng>(mut self, cause: DropCause, cx: &mut Context<R>) -> Phase {
+        if let Some(token) = self.token.take() {
+            token.abandon(cx);
+        }
         if !matches!(cause, DropCause::TransportClosed(_)) {
             self.hang_up(cx);
         }

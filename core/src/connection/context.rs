@@ -207,10 +207,12 @@ impl<R: Rng> Context<R> {
         self.tokens.as_ref().is_some_and(lacks)
     }
 
-    /// Tells what became of a wish for a token.
+    /// Tells what became of a wish for a token, where tokens are the mode.
     pub(super) fn tell_token(&mut self, error: Option<TokenError>) {
-        let generation = self.tokens.as_ref().map_or(0, TokenMachine::generation);
-        self.emit(Event::Token { generation, error });
+        if let Some(tokens) = &self.tokens {
+            let generation = tokens.generation();
+            self.emit(Event::Token { generation, error });
+        }
     }
 
     /// Takes the next rung of the ladder and draws its wait.

@@ -51,6 +51,14 @@ impl Fetching {
         let failure = timed_out(cx.config.timing.token);
         finish(Err(failure), cx)
     }
+
+    /// Ends with its session, and tells of it.
+    pub(super) fn abandon<R: Rng>(self, cx: &mut Context<R>) {
+        if let Some(tokens) = &mut cx.tokens {
+            tokens.abandon();
+        }
+        cx.tell_token(Some(TokenError::NoSession));
+    }
 }
 
 fn finish<R: Rng>(
