@@ -41,6 +41,8 @@ pub mod paths {
     pub const COUNT: &str = "/connections/count";
     /// `POST`: a place among them.
     pub const RESERVE: &str = "/connections/reserve";
+    /// `POST`: a token for client credentials.
+    pub const TOKEN: &str = "/connect/token";
     /// Unary: sends a payload back.
     pub const ECHO_UNARY: &str = "/chronicle.reference.Echo/Unary";
     /// Server stream: sends payloads.

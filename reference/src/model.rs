@@ -6,16 +6,21 @@
 //! [`poll_timeout`](ServerModel::poll_timeout).
 
 mod config;
+mod identity;
 #[cfg(test)]
 mod tests;
 
 pub use config::{Age, FirstKeepAlive, ModelConfig, Verdict};
+pub use identity::Authentication;
 
+use crate::paths;
 use chronicle_connection::{Code, Status};
 use chronicle_connection_proto::clients::{
     CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
     DescriptorSetResponse,
 };
+use http::{HeaderMap, Response};
+use identity::Tokens;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use std::{
@@ -42,6 +47,7 @@ pub struct ServerModel {
     reservations: VecDeque<Instant>,
     next_check: Instant,
     next_key: u64,
+    tokens: Tokens,
 }
 
 /// A registration.
@@ -71,6 +77,7 @@ impl ServerModel {
             due: BTreeSet::new(),
             reservations: VecDeque::new(),
             next_key: 0,
+            tokens: Tokens::default(),
         }
     }
 
@@ -89,6 +96,31 @@ impl ServerModel {
     pub fn reserve(&mut self, now: Instant) {
         self.advance(now);
         self.reservations.push_back(now);
+    }
+
+    /// `POST /connect/token` with this form.
+    pub fn token(&mut self, now: Instant, form: &[u8]) -> Response<String> {
+        let known = self.config.authentication.as_ref();
+        self.tokens.answer(now, known, form)
+    }
+
+    /// Forgets every token that was given out.
+    pub fn reset_tokens(&mut self) {
+        self.tokens.reset();
+    }
+
+    /// Whether a request with these headers may go to this path. One that may not is answered with
+    /// HTTP 401.
+    pub fn admits(&self, now: Instant, path: &str, headers: &HeaderMap) -> bool {
+        let Some(known) = &self.config.authentication else {
+            return true;
+        };
+        let is_anonymous = match path {
+            paths::COUNT | paths::RESERVE | paths::TOKEN => true,
+            paths::CHECK_COMPATIBILITY | paths::GET_DESCRIPTOR_SET => known.anonymous_check,
+            _ => false,
+        };
+        is_anonymous || self.tokens.admit(now, known, headers)
     }
 
     /// `Connect`: registers a client in place of one with the same id, and clears the oldest

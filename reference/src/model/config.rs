@@ -1,5 +1,6 @@
 //! How a server model behaves.
 
+use super::Authentication;
 use std::time::Duration;
 
 /// How a server behaves; `Default` is a current server with the defaults of one.
@@ -21,6 +22,8 @@ pub struct ModelConfig {
     pub age: Age,
     /// What a compatibility check finds: nothing.
     pub verdict: Verdict,
+    /// Whom the server knows: `None` asks nobody, which is the default.
+    pub authentication: Option<Authentication>,
     /// The version that the server tells.
     pub version: String,
     /// The version of its contract that the server tells.
@@ -38,6 +41,7 @@ impl Default for ModelConfig {
             reservation_life: Duration::from_secs(30),
             age: Age::Current,
             verdict: Verdict::Compatible,
+            authentication: None,
             version: "18.5.0".to_owned(),
             protocol_version: "18.5.0".to_owned(),
         }

@@ -40,6 +40,8 @@ pub(super) struct Ledger {
     opened_late: Option<Id>,
     /// By how much the past is older than the clock says.
     aged: Duration,
+    /// A check was refused for want of credentials; so it may be made once more with them.
+    was_refused: bool,
     is_closing: bool,
     is_closed: bool,
 }
@@ -95,6 +97,7 @@ impl Ledger {
             may_be_dropped: Vec::new(),
             opened_late: None,
             aged: Duration::ZERO,
+            was_refused: false,
             is_closing: false,
             is_closed: false,
         }
@@ -211,6 +214,7 @@ impl Ledger {
                 }
             }
             (Request::CheckCompatibility, Reply::Finished(status)) => {
+                self.was_refused |= status.code == chronicle_connection::Code::Unauthenticated;
                 let in_time = now.since(pending.sent) <= self.timing.check;
                 let passed = status.code == chronicle_connection::Code::Ok;
                 if let Some(transport) = self.transports.get_mut(&pending.on) {
@@ -227,7 +231,11 @@ impl Ledger {
                 self.sessions.answered(pending.sent, status);
                 self.end(id);
             }
-            (Request::GetDescriptorSet | Request::Connect, Reply::Finished(_)) => self.end(id),
+            (Request::GetDescriptorSet, Reply::Finished(status)) => {
+                self.was_refused |= status.code == chronicle_connection::Code::Unauthenticated;
+                self.end(id);
+            }
+            (Request::Connect, Reply::Finished(_)) => self.end(id),
             (Request::GetDescriptorSet | Request::KeepAlive, Reply::Message(_)) => {}
             // Of the wrong kind: that request has failed, and the machine may have to drop it.
             (

@@ -13,6 +13,7 @@ use chronicle_connection_proto::clients::{
     CompatibilityRequest, ConnectRequest, ConnectionKeepAlive,
 };
 use chronicle_reference_server::model::ServerModel;
+use http::HeaderMap;
 use prost::Message as _;
 use std::{
     collections::BTreeMap,
@@ -26,6 +27,8 @@ pub(super) struct Ask {
     pub(super) key: TransportKey,
     pub(super) id: Id,
     request: Request,
+    path: String,
+    metadata: HeaderMap,
     message: Bytes,
     /// The most bytes that the client's adapter reads of the answer.
     limit: usize,
@@ -34,9 +37,17 @@ pub(super) struct Ask {
 impl Ask {
     pub(super) fn new(key: TransportKey, output: Output) -> Option<Self> {
         let (id, request) = (id_of(&output)?, request_of(&output)?);
-        let (message, limit) = match output {
-            Output::Http { request, limit, .. } => (request.into_body(), limit),
-            Output::Unary(call) | Output::ServerStream(call) => (call.message, call.limit),
+        let (path, metadata, message, limit) = match output {
+            Output::Http { request, limit, .. } => {
+                let path = request.uri().path().to_owned();
+                (path, request.headers().clone(), request.into_body(), limit)
+            }
+            Output::Unary(call) | Output::ServerStream(call) => (
+                call.path.to_owned(),
+                call.metadata,
+                call.message,
+                call.limit,
+            ),
             Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
                 return None;
             }
@@ -45,6 +56,8 @@ impl Ask {
             key,
             id,
             request,
+            path,
+            metadata,
             message,
             limit,
         })
@@ -164,6 +177,9 @@ impl World {
 
     fn serve(&mut self, id: ServerId, ask: &Ask) -> Vec<Reply> {
         let (now, server) = (self.now, &mut self.servers[id.0]);
+        if !server.model.admits(now, &ask.path, &ask.metadata) {
+            return vec![turned_down(ask.request, 401, String::new())];
+        }
         if ask.request == Request::Connect {
             let Ok(request) = ConnectRequest::decode(ask.message.clone()) else {
                 return vec![malformed()];
@@ -183,8 +199,10 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
             model.reserve(now);
             return vec![http(200, "")];
         }
-        // The model asks nobody who they are.
-        Request::Token => return vec![http(404, "")],
+        Request::Token => {
+            let answer = model.token(now, &ask.message);
+            return vec![http(answer.status().as_u16(), answer.into_body())];
+        }
         Request::Connect => return vec![],
         Request::KeepAlive => match ConnectionKeepAlive::decode(ask.message.clone()) {
             Ok(answer) => {

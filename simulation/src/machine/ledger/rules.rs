@@ -114,6 +114,14 @@ impl Ledger {
             let output = render_output(output);
             format!("a request on a transport that is not open: {output}")
         })?;
+        let may_carry = match what {
+            Request::Count | Request::Reserve | Request::Token => false,
+            Request::CheckCompatibility | Request::GetDescriptorSet => self.was_refused,
+            Request::Connect | Request::KeepAlive => true,
+        };
+        Broken::unless(may_carry || !carries_credentials(output), || {
+            format!("{what} carries credentials")
+        })?;
         match what {
             Request::Reserve => {
                 let is_first = transport.reserve == Reserve::NotMade;
@@ -133,10 +141,14 @@ impl Ledger {
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
-            Request::Count
-            | Request::Token
-            | Request::CheckCompatibility
-            | Request::GetDescriptorSet => {}
+            Request::Token => {
+                let is_only = self.requests.values().all(|one| one.what != what);
+                Broken::unless(transport.reserve != Reserve::NotMade, || {
+                    "credentials for a server that was not chosen".to_owned()
+                })?;
+                Broken::unless(is_only, || "a second token request in flight".to_owned())?;
+            }
+            Request::Count | Request::CheckCompatibility | Request::GetDescriptorSet => {}
         }
         let pending = self.pending(output, what, on, now);
         self.requests.insert(id, pending);
@@ -230,6 +242,17 @@ impl Ledger {
         })?;
         self.sessions.connected(now, sent, session)
     }
+}
+
+fn carries_credentials(output: &Output) -> bool {
+    let headers = match output {
+        Output::Http { request, .. } => request.headers(),
+        Output::Unary(call) | Output::ServerStream(call) => &call.metadata,
+        Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
+            return false;
+        }
+    };
+    headers.contains_key("authorization") || headers.contains_key("api-key")
 }
 
 const MAX_ANSWERS: usize = 3;
