@@ -23,7 +23,7 @@ pub mod model;
 mod server;
 
 pub use server::{
-    Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats,
+    Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats, TlsVersions,
 };
 
 /// What an application calls on a reference server: messages, client and server trait of the

@@ -10,6 +10,7 @@ mod tls;
 pub use cluster::Cluster;
 pub use faults::{Alpn, Answer, Fault, Faults};
 pub use shared::{FaultsHandle, Stats};
+pub use tls::TlsVersions;
 
 use crate::model::ModelConfig;
 use axum::Router;
@@ -42,6 +43,12 @@ pub struct ServerOptions {
     pub names: Vec<String>,
     /// The certificate has expired.
     pub expired: bool,
+    /// The certificate is for years to come.
+    pub not_yet_valid: bool,
+    /// Clients need a certificate that one of these roots (PEM) vouches for; `None` asks for none.
+    pub client_roots: Option<String>,
+    /// Which versions of TLS the server speaks.
+    pub tls: TlsVersions,
 }
 
 impl Default for ServerOptions {
@@ -53,6 +60,9 @@ impl Default for ServerOptions {
                 .map(String::from)
                 .into(),
             expired: false,
+            not_yet_valid: false,
+            client_roots: None,
+            tls: TlsVersions::default(),
         }
     }
 }
@@ -73,8 +83,13 @@ impl Server {
     ///
     /// # Errors
     /// Where the port cannot be had.
-    pub async fn start(options: ServerOptions) -> io::Result<Self> {
+    pub async fn start(mut options: ServerOptions) -> io::Result<Self> {
         let reserved = bind(options.port)?;
+        if let Some(known) = &mut options.model.authentication {
+            // Servers that were started with the same options have issuers of their own.
+            let port = reserved.local_addr()?.port();
+            known.issuer = format!("{}{port}", known.issuer);
+        }
         let faults = Faults {
             model: options.model.clone(),
             ..Faults::default()
@@ -145,7 +160,7 @@ impl Server {
     pub async fn restart(&mut self) -> io::Result<()> {
         self.kill().await;
         self.shared.forget();
-        let (tls, certificate_pem) = Tls::new(&self.options.names, self.options.expired)?;
+        let (tls, certificate_pem) = Tls::new(&self.options)?;
         let listener = bind(self.port())?.listen(BACKLOG)?;
         self.certificate_pem = certificate_pem;
         let tasks = Tasks::default();
