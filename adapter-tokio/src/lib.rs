@@ -32,7 +32,7 @@
 mod runtime;
 
 pub use chronicle_connection_driver::{
-    ConnectError, Events, IntoConnectionString, NoRuntime, Notice, TlsSetupError,
+    ConnectError, Events, IntoConnectionString, NoRuntime, Notice, Retryable, TlsSetupError,
     core::{self, *},
 };
 pub use runtime::Tokio;

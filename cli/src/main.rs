@@ -5,6 +5,7 @@
 )]
 
 mod connect;
+mod contract;
 mod embedded;
 mod render;
 
@@ -24,6 +25,9 @@ enum Command {
     /// Connect, print every transition with its reason and timing, and stay connected until Ctrl-C.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArguments),
+    /// Judge contracts: descriptor sets and proto source text, from files and servers.
+    #[command(subcommand)]
+    Contract(contract::Command),
 }
 
 #[derive(Debug, Args)]
@@ -48,12 +52,13 @@ struct ConnectArguments {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  closed: by Ctrl-C, or with --once after the reconnect
+  0  closed: by Ctrl-C, with --once after the reconnect, or as nobody reads the output any more
   1  gave up: not connected in time, refused by every server, or credentials refused
   2  bad input: the connection string or an option is wrong";
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Connect(arguments) => connect::run(&arguments),
+        Command::Contract(command) => contract::run(&command),
     }
 }

@@ -35,6 +35,14 @@ impl Config {
         }
     }
 
+    /// Whether calls carry tokens, which can be refreshed.
+    pub fn has_tokens(&self) -> bool {
+        match self.credentials {
+            Credentials::Client { .. } => true,
+            Credentials::None | Credentials::ApiKey(_) => false,
+        }
+    }
+
     /// Whether any server certificate is to be accepted.
     pub fn skip_tls_validation(&self) -> bool {
         self.skip_tls_validation

@@ -1,6 +1,9 @@
 //! What happened to a connection, for applications and logs.
 
-use crate::{AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError, TokenError};
+use crate::{
+    AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError, Incompatibility,
+    TokenError,
+};
 use std::{fmt, net::SocketAddr, time::Duration};
 use uuid::Uuid;
 
@@ -34,6 +37,8 @@ pub enum Event {
         server: Endpoint,
         /// The version that the server tells, where it does.
         server_version: String,
+        /// What only this client knows, because it is newer than the server.
+        missing_on_server: Vec<Incompatibility>,
     },
     /// A token was fetched, or was not.
     Token {
@@ -115,11 +120,20 @@ impl fmt::Display for Event {
             Self::Compatible {
                 server,
                 server_version,
-            } if server_version.is_empty() => write!(f, "{server} is compatible"),
-            Self::Compatible {
-                server,
-                server_version,
-            } => write!(f, "{server} is compatible, version {server_version}"),
+                missing_on_server,
+            } => {
+                write!(f, "{server} is compatible")?;
+                if !server_version.is_empty() {
+                    write!(f, ", version {server_version}")?;
+                }
+                if let Some(first) = missing_on_server.first() {
+                    write!(f, ", older and without {}", first.path)?;
+                }
+                match missing_on_server.len() {
+                    0 | 1 => Ok(()),
+                    count => write!(f, " and {} more", count - 1),
+                }
+            }
             Self::Token {
                 generation,
                 error: None,

@@ -19,7 +19,10 @@ pub use connection_string::{
     Authentication, ConnectionString, ConnectionStringBuilder, ConnectionStringError,
     ConnectionStringErrorKind, LoadBalancer, Servers,
 };
-pub use contract::{Contract, ContractError};
+pub use contract::{
+    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, Schema, compare,
+    diff,
+};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
 pub use error::{
     AttemptError, CallError, CandidateError, CredentialsError, DropCause, FatalError, Findings,

@@ -4,6 +4,7 @@ use crate::{
     Client, ConnectError, Events, Runtime,
     driver::{Driver, Requests, Transports, View},
     events,
+    retry::Refresh,
     suspend::SuspendWatch,
     tls::Tls,
 };
@@ -125,9 +126,10 @@ impl<R: Runtime> Builder<R> {
     }
 
     fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {
-        let (client, driver) = self.assemble(connect_timeout)?;
-        let task = driver.run().instrument(tracing::info_span!("chronicle"));
-        client.runtime.spawn(task);
+        let (client, mut driver) = self.assemble(connect_timeout)?;
+        let task = async move { driver.run().await };
+        let span = tracing::info_span!("chronicle");
+        client.runtime.spawn(task.instrument(span));
         Ok(client)
     }
 
@@ -153,7 +155,12 @@ impl<R: Runtime> Builder<R> {
             was_connected: false,
             failed: None,
         });
+        let (token_news, news) = watch::channel(());
+        let refresh = config
+            .has_tokens()
+            .then(|| Refresh::new(self.contract.clone(), news));
         let client = Client {
+            refresh,
             runtime: runtime.clone(),
             commands,
             view: view_receiver,
@@ -172,6 +179,7 @@ impl<R: Runtime> Builder<R> {
             suspend: SuspendWatch::new(),
             in_a_row: 0,
             live,
+            token_news,
             events,
             view,
         };

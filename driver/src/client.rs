@@ -1,7 +1,8 @@
 //! The handle that an application holds.
 
 use crate::{
-    Builder, Channel, ConnectError, Events, IntoConnectionString, Runtime, driver::View, pool::Live,
+    Builder, Channel, ConnectError, Events, IntoConnectionString, Runtime, driver::View,
+    pool::Live, retry::Refresh,
 };
 use chronicle_connection::{Command, ConnectionString, Event, Session, State};
 use std::{
@@ -19,6 +20,7 @@ pub struct Client<R: Runtime> {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) view: watch::Receiver<View>,
     pub(crate) live: watch::Receiver<Option<Live<R>>>,
+    pub(crate) refresh: Option<Refresh>,
     pub(crate) events: broadcast::WeakSender<Event>,
     pub(crate) first_events: Arc<Mutex<Option<Events>>>,
 }
@@ -110,6 +112,7 @@ impl<R: Runtime> Client<R> {
             self.live.clone(),
             self.commands.clone(),
         )
+        .refreshing(self.refresh.clone())
     }
 }
 
@@ -126,6 +129,7 @@ impl<R: Runtime> Clone for Client<R> {
             commands: self.commands.clone(),
             view: self.view.clone(),
             live: self.live.clone(),
+            refresh: self.refresh.clone(),
             events: self.events.clone(),
             first_events: Arc::clone(&self.first_events),
         }

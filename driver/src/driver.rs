@@ -45,6 +45,8 @@ pub(crate) struct Driver<R: Runtime> {
     /// Inputs in a row that nobody had to wait for.
     pub(crate) in_a_row: u32,
     pub(crate) live: watch::Sender<Option<Live<R>>>,
+    /// Tells calls that a refresh has ended, one way or the other.
+    pub(crate) token_news: watch::Sender<()>,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) view: watch::Sender<View>,
 }
@@ -79,7 +81,7 @@ fn session(state: &State) -> Option<&Session> {
 /// The transports that are open, and the news of these and of those that are being opened.
 #[derive(Default)]
 pub(crate) struct Transports {
-    open: BTreeMap<Id, Transport>,
+    pub(crate) open: BTreeMap<Id, Transport>,
     news: StreamMap<Id, BoxStream<'static, News>>,
 }
 
@@ -93,7 +95,7 @@ pub(crate) type Requests = StreamMap<Id, BoxStream<'static, Reply>>;
 
 impl<R: Runtime> Driver<R> {
     /// Connects, and runs until the machine stops or every handle is gone.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(&mut self) {
         let mut input = Input::from(Command::Connect);
         loop {
             let now = Instant::now();
@@ -130,6 +132,9 @@ impl<R: Runtime> Driver<R> {
         });
         // Whoever sees the session may call at once.
         self.follow(session(&state));
+        if events().any(|event| matches!(event, Event::Token { .. })) {
+            self.token_news.send_replace(());
+        }
         self.view.send_if_modified(|view| {
             for event in events() {
                 // Nobody may be listening.
@@ -243,7 +248,13 @@ impl<R: Runtime> Driver<R> {
         // Before the requests: that they fail is what came of it, not the news.
         if let Poll::Ready(Some((id, news))) = self.transports.news.poll_next_unpin(cx) {
             let reply = match news {
-                News::Reply(reply) => reply,
+                News::Reply(reply) => {
+                    if let Reply::Closed(_) = reply {
+                        // The machine does not close what is closed.
+                        self.transports.open.remove(&id);
+                    }
+                    reply
+                }
                 News::Opened(transport) => {
                     let peer = transport.peer();
                     self.transports.open.insert(id, transport);

@@ -1,12 +1,12 @@
 use crate::{
-    Builder, Client, NoRuntime, Runtime,
+    Builder, Client, NoRuntime, Notice, Runtime,
     driver::ending,
     socket::Health,
-    testing::{Server, soon},
+    testing::{Order, Server, soon},
     tokio_runtime::Tokio,
 };
-use chronicle_connection::{Command, Failure, FailureKind, Reply, State, Timing};
-use futures_util::StreamExt;
+use chronicle_connection::{Command, Event, Failure, FailureKind, Reply, State, Timing};
+use futures_util::{StreamExt, future::select};
 use h2::Reason;
 use std::{
     future::{Future, pending, poll_fn},
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
     let connection_string = "chronicle://localhost?skipTlsValidation=true";
     let builder = Builder::<Frozen>::new(connection_string.parse().unwrap());
-    let (client, driver) = builder.assemble(None).unwrap();
+    let (client, mut driver) = builder.assemble(None).unwrap();
     for _ in 0..600 {
         client.commands.send(Command::Tick).unwrap();
     }
@@ -79,6 +79,32 @@ async fn dropping_the_driver_drops_all_io() {
     soon(peer.unwrap().gone).await.unwrap();
     assert_eq!(client.state(), State::Stopped);
     drop(lease);
+}
+
+/// A connection that lives for months loses many.
+#[tokio::test]
+async fn a_transport_that_the_server_ended_is_forgotten() {
+    let server = Server::new().await;
+    let port = server.address().port();
+    let connection_string = format!("chronicle://localhost:{port}?skipTlsValidation=true");
+    let builder = Builder::<Tokio>::new(connection_string.parse().unwrap());
+    let (client, mut driver) = builder.assemble(None).unwrap();
+    let mut events = client.events();
+    let lost = async {
+        let peer = server.accept().await.unwrap();
+        peer.orders.send(Order::Drop).ok().unwrap();
+        let is_over = |notice| matches!(notice, Some(Notice::Event(Event::BackingOff { .. })));
+        while !is_over(events.next().await) {}
+    };
+    let either = async {
+        select(pin!(driver.run()), pin!(lost))
+            .await
+            .factor_first()
+            .0
+    };
+    soon(either).await;
+    assert_eq!(client.state(), State::BackingOff);
+    assert!(driver.transports.open.is_empty());
 }
 
 #[tokio::test]

@@ -1,4 +1,14 @@
 //! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
+//!
+//! The connection decides what happens; this crate makes it happen, and decides nothing. An adapter
+//! brings a runtime by implementing [`Runtime`], five small functions, and names [`Client`],
+//! [`Channel`] and [`Builder`] for it. Everything else is here, once:
+//!
+//! - one task for each client, which owns the machine, one timer and every request under way;
+//! - names, addresses and sockets (RFC 8305), TLS, HTTP/2, and gRPC read off its frames;
+//! - the transports of application calls, apart from that of the session.
+//!
+//! tokio is used for its channels alone: none of its sockets, timers or tasks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,6 +28,7 @@ mod events;
 mod failures;
 mod frames;
 mod pool;
+mod retry;
 mod runtime;
 mod socket;
 mod suspend;
@@ -30,6 +41,7 @@ pub use chronicle_connection as core;
 pub use client::Client;
 pub use connect_error::{ConnectError, IntoConnectionString};
 pub use events::{Events, Notice};
+pub use retry::Retryable;
 pub use runtime::{NoRuntime, Runtime};
 pub use tls::TlsSetupError;
 

@@ -15,9 +15,12 @@ pub use identity::Authentication;
 
 use crate::paths;
 use chronicle_connection::{Code, Status};
-use chronicle_connection_proto::clients::{
-    CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
-    DescriptorSetResponse,
+use chronicle_connection_proto::{
+    clients::{
+        CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
+        DescriptorSetResponse,
+    },
+    host::ServerVersionInfo,
 };
 use http::{HeaderMap, Response};
 use identity::Tokens;
@@ -208,17 +211,31 @@ impl ServerModel {
         })
     }
 
-    /// `GetDescriptorSet`: the connection service as proto source text, the way servers print it.
+    /// `GetDescriptorSet`: what [`ModelConfig::schema`] says.
     ///
     /// # Errors
     /// UNIMPLEMENTED where the server is older than the method.
     pub fn descriptor_set(&self) -> Result<DescriptorSetResponse, Status> {
         match self.config.age {
             Age::Current | Age::WithoutCheck => Ok(DescriptorSetResponse {
-                schema_definition: SCHEMA.to_owned(),
+                schema_definition: self.config.schema.clone(),
             }),
             Age::WithoutCheckAndDescriptors => Err(unimplemented()),
         }
+    }
+
+    /// `GetVersionInfo`: what [`ModelConfig::version`] says.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED where the server does not tell its version.
+    pub fn version_info(&self) -> Result<ServerVersionInfo, Status> {
+        if !self.config.tells_version {
+            return Err(unimplemented());
+        }
+        Ok(ServerVersionInfo {
+            version: self.config.version.clone(),
+            commit_sha: String::new(),
+        })
     }
 
     /// The next keep-alive to send, if one is due. A server that was not polled for a while sends
@@ -292,4 +309,3 @@ fn unimplemented() -> Status {
 }
 
 const UNREADABLE: &str = "The descriptor set of the client could not be read.";
-const SCHEMA: &str = include_str!("model/schema.txt");

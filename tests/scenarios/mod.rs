@@ -3,12 +3,15 @@
 //! A scenario is an async function over the runtime of an adapter. It starts servers of its own, and
 //! waits for conditions, not for times, wherever there is something to wait for.
 
+mod proxy;
 pub(crate) mod world;
 
 pub(crate) mod calling;
 pub(crate) mod closing;
 pub(crate) mod connecting;
 pub(crate) mod dropping;
+pub(crate) mod enduring;
+pub(crate) mod proving;
 pub(crate) mod refusing;
 pub(crate) mod securing;
 pub(crate) mod subscribing;
@@ -33,7 +36,8 @@ macro_rules! scenarios {
                 an_incompatible_server_in_a_mixed_cluster_is_passed_over
                 a_cluster_that_refuses_ends_the_connect_with_all_that_was_found
                 a_connection_whose_servers_all_refuse_later_stops_for_good
-                an_older_server_cannot_be_verified_and_the_way_through_is_named
+                a_server_that_cannot_be_verified_is_refused_and_the_way_through_is_named
+                an_older_server_is_compared_here_by_its_text_and_its_version
             }
             dropping {
                 a_killed_server_is_noticed_at_once_and_never_shown_as_connected
@@ -66,6 +70,24 @@ macro_rules! scenarios {
                 calls_go_to_the_server_of_the_session_that_is_up
                 calls_dropped_at_any_moment_free_what_they_held
                 a_duplex_call_goes_both_ways_and_ends_with_either_side
+            }
+            enduring {
+                a_network_that_carries_nothing_any_more_is_left
+                a_flood_of_keep_alives_is_answered_by_and_by
+                clients_outlive_servers_that_fail_in_every_way
+            }
+            proving {
+                a_token_goes_with_calls_of_every_shape_and_replaces_what_the_caller_left
+                an_api_key_is_enough
+                a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once
+                an_endpoint_that_fails_is_survived_in_each_way
+                a_redirect_of_the_token_endpoint_is_not_followed
+                nothing_secret_goes_to_servers_that_were_not_chosen_or_not_trusted
+                failover_keeps_the_token_and_renews_it_where_it_is_refused
+                tokens_of_a_second_are_renewed_without_a_refused_call
+                refused_calls_share_one_new_token_and_are_sent_once_more
+                what_must_not_be_sent_twice_is_not
+                a_call_is_refused_twice_at_most
             }
             securing {
                 a_certificate_that_nobody_vouches_for_is_refused

@@ -26,6 +26,11 @@ pub struct ModelConfig {
     pub authentication: Option<Authentication>,
     /// The version that the server tells.
     pub version: String,
+    /// Whether `GetVersionInfo` is there: yes.
+    pub tells_version: bool,
+    /// What `GetDescriptorSet` returns: the connection service as proto source text, the way
+    /// servers print it.
+    pub schema: String,
     /// The version of its contract that the server tells.
     pub protocol_version: String,
 }
@@ -43,6 +48,8 @@ impl Default for ModelConfig {
             verdict: Verdict::Compatible,
             authentication: None,
             version: "18.5.0".to_owned(),
+            tells_version: true,
+            schema: include_str!("schema.txt").to_owned(),
             protocol_version: "18.5.0".to_owned(),
         }
     }

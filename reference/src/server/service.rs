@@ -21,10 +21,16 @@ use axum::{
     routing::{get, post},
 };
 use chronicle_connection::{Code, Status as CoreStatus};
-use chronicle_connection_proto::clients::{
-    CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
-    DescriptorSetResponse,
-    connection_service_server::{ConnectionService, ConnectionServiceServer},
+use chronicle_connection_proto::{
+    clients::{
+        CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
+        DescriptorSetResponse,
+        connection_service_server::{ConnectionService, ConnectionServiceServer},
+    },
+    host::{
+        ServerVersionInfo,
+        server_server::{Server, ServerServer},
+    },
 };
 use futures_util::{
     StreamExt as _,
@@ -39,6 +45,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     let service = Service(shared.clone());
     let (counting, reserving, issuing) = (shared.clone(), shared.clone(), shared.clone());
     Routes::new(ConnectionServiceServer::new(service.clone()))
+        .add_service(ServerServer::new(service.clone()))
         .add_service(EchoServer::new(service))
         .into_axum_router()
         .route(
@@ -167,6 +174,16 @@ impl ConnectionService for Service {
             self.0
                 .model(|model, _| model.check_compatibility(request.get_ref())),
         )
+    }
+}
+
+#[async_trait]
+impl Server for Service {
+    async fn get_version_info(
+        &self,
+        _: Request<()>,
+    ) -> Result<Response<ServerVersionInfo>, Status> {
+        answer(self.0.model(|model, _| model.version_info()))
     }
 }
 

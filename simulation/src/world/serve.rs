@@ -218,6 +218,7 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
             Err(_) => return vec![malformed()],
         },
         Request::GetDescriptorSet => model.descriptor_set().map(|response| message(&response)),
+        Request::GetVersionInfo => model.version_info().map(|response| message(&response)),
     };
     match response {
         Ok(response) => vec![response, ok()],
@@ -231,6 +232,7 @@ fn turned_down(request: Request, status: u16, body: String) -> Reply {
         Request::Count | Request::Reserve | Request::Token => http(status, body),
         Request::CheckCompatibility
         | Request::GetDescriptorSet
+        | Request::GetVersionInfo
         | Request::Connect
         | Request::KeepAlive => Reply::Finished(Status {
             code: code_of(status),

@@ -5,11 +5,13 @@ use chronicle_connection::{
     Call, CandidateError, Code, Command, CredentialsError, DropCause, Event, FatalError, Id,
     Origin, Output, Reply, Request, State, Status, TokenError, WaitReason,
 };
+use chronicle_connection_proto::clients::DescriptorSetResponse;
 use chronicle_reference_server::model::{Authentication, ModelConfig};
 use chronicle_simulation::{
     Fault, Hand, Setup, World, compatible, http, id_of, ok, replay, request_of, status,
 };
 use http::HeaderMap;
+use prost::Message as _;
 
 #[test]
 fn reserve_check_and_token_request_go_out_in_this_order_without_credentials() {
@@ -290,6 +292,38 @@ fn an_older_server_without_check_may_want_credentials_for_its_descriptors() {
     hand.reply(descriptors.id, unauthenticated());
     let again = call(&mut hand, Request::GetDescriptorSet);
     assert_eq!(authorization(&again).as_deref(), Some("Bearer t"));
+}
+
+#[test]
+fn the_version_of_an_older_server_is_asked_for_with_the_token_and_waits_for_it() {
+    for token_first in [true, false] {
+        let (mut hand, token) = older_server();
+        let descriptors = call(&mut hand, Request::GetDescriptorSet);
+        let read = |hand: &mut Hand| {
+            hand.reply(descriptors.id, Reply::Message(text()));
+            hand.reply(descriptors.id, ok());
+        };
+        if token_first {
+            hand.reply(token, good("t"));
+            read(&mut hand);
+        } else {
+            read(&mut hand);
+            assert!(!hand.asks(Request::GetVersionInfo));
+            hand.reply(token, good("t"));
+        }
+        let version = call(&mut hand, Request::GetVersionInfo);
+        assert_eq!(authorization(&version).as_deref(), Some("Bearer t"));
+        // Refused, it gets one new token, and then goes on without the version.
+        hand.reply(version.id, unauthenticated());
+        let token = hand.take(Request::Token, version.on);
+        hand.reply(token, good("u"));
+        let version = call(&mut hand, Request::GetVersionInfo);
+        assert_eq!(authorization(&version).as_deref(), Some("Bearer u"));
+        hand.reply(version.id, unauthenticated());
+        let reserve = hand.take(Request::Reserve, version.on);
+        hand.reply(reserve, http(200, ""));
+        assert!(hand.asks(Request::Connect));
+    }
 }
 
 #[test]
@@ -676,6 +710,23 @@ fn refused_answer() -> (Hand, Live) {
     assert!(hand.session().is_some());
     assert_eq!(hand.machine().call_metadata().generation, 0);
     (hand, live)
+}
+
+/// A server without `CheckCompatibility`, and the token request that it got.
+fn older_server() -> (Hand, Id) {
+    let (mut hand, transport) = proving(CLIENT);
+    let check = hand.take(Request::CheckCompatibility, transport);
+    let token = hand.take(Request::Token, transport);
+    hand.reply(check, status(Code::Unimplemented));
+    (hand, token)
+}
+
+/// The contract of a server, as older ones print it.
+fn text() -> bytes::Bytes {
+    let answer = DescriptorSetResponse {
+        schema_definition: ModelConfig::default().schema,
+    };
+    answer.encode_to_vec().into()
 }
 
 /// Machines that have had a token, and have no session.

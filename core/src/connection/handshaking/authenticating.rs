@@ -44,9 +44,7 @@ impl Handshaking {
     ) -> Phase {
         let generation = cx.call_metadata().generation;
         let Step::Proving {
-            on,
             check: Check::Running(checking),
-            token,
             ..
         } = &mut self.step
         else {
@@ -66,20 +64,33 @@ impl Handshaking {
                     self.renewed = true;
                     cx.reject_token(generation);
                 }
-                if token.is_none() {
-                    *token = Fetching::begin(*on, cx);
-                }
-                let checking = checking.clone();
-                if let Step::Proving { check, .. } = &mut self.step {
-                    *check = Check::AwaitingToken(checking);
-                }
-                Phase::Handshaking(self)
+                self.await_token(cx)
             }
             Credentials::None | Credentials::ApiKey(_) | Credentials::Client { .. } => {
                 let request = checking.request();
-                self.refused(request, status, had_credentials, cx)
+                match checking.go_without(cx) {
+                    Some(verdict) => self.judged(verdict, cx),
+                    None => self.refused(request, status, had_credentials, cx),
+                }
             }
         }
+    }
+
+    /// Holds the check up until there is a token.
+    pub(super) fn await_token<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
+        if let Step::Proving {
+            on, check, token, ..
+        } = &mut self.step
+        {
+            if token.is_none() {
+                *token = Fetching::begin(*on, cx);
+            }
+            *check = match mem::replace(check, Check::Done) {
+                Check::Running(checking) => Check::AwaitingToken(checking),
+                other @ (Check::Done | Check::AwaitingToken(_)) => other,
+            };
+        }
+        Phase::Handshaking(self)
     }
 
     pub(super) fn refused<R: Rng>(

@@ -143,12 +143,11 @@ impl Handshaking {
                     let result = token.expire(cx);
                     return self.token_came(result, cx);
                 }
-                let request = match check.running() {
-                    Some(check) if check.deadline <= due => check.request(),
+                let verdict = match check.running() {
+                    Some(check) if check.deadline <= due => check.expire(cx),
                     Some(_) | None => return Phase::Handshaking(self),
                 };
-                let error = CallError::Failure(timed_out(cx.config.timing.check));
-                self.fail(CandidateError::Call { request, error }, cx)
+                self.judged(verdict, cx)
             }
             Step::Registering { sent, .. } => {
                 let waited = cx.now.saturating_duration_since(*sent);
@@ -246,7 +245,11 @@ impl Handshaking {
             Verdict::Pending => Phase::Handshaking(self),
             Verdict::Failed(cause) => self.fail(cause, cx),
             Verdict::Unauthenticated(status) => self.check_unauthenticated(status, cx),
-            Verdict::Compatible { server_version } => {
+            Verdict::NeedsToken => self.await_token(cx),
+            Verdict::Compatible {
+                server_version,
+                missing_on_server,
+            } => {
                 if let Step::Proving { check, .. } = &mut self.step {
                     *check = Check::Done;
                 }
@@ -254,6 +257,7 @@ impl Handshaking {
                 cx.emit(Event::Compatible {
                     server: self.server().clone(),
                     server_version,
+                    missing_on_server,
                 });
                 self.register_when_proven(cx)
             }

@@ -117,7 +117,7 @@ impl Ledger {
         let may_carry = match what {
             Request::Count | Request::Reserve | Request::Token => false,
             Request::CheckCompatibility | Request::GetDescriptorSet => self.was_refused,
-            Request::Connect | Request::KeepAlive => true,
+            Request::GetVersionInfo | Request::Connect | Request::KeepAlive => true,
         };
         Broken::unless(may_carry || !carries_credentials(output), || {
             format!("{what} carries credentials")
@@ -148,7 +148,10 @@ impl Ledger {
                 })?;
                 Broken::unless(is_only, || "a second token request in flight".to_owned())?;
             }
-            Request::Count | Request::CheckCompatibility | Request::GetDescriptorSet => {}
+            Request::Count
+            | Request::CheckCompatibility
+            | Request::GetDescriptorSet
+            | Request::GetVersionInfo => {}
         }
         let pending = self.pending(output, what, on, now);
         self.requests.insert(id, pending);
