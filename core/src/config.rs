@@ -11,6 +11,8 @@ pub struct Config {
     pub(crate) strategy: Strategy,
     pub(crate) skip_compatibility_check: bool,
     pub(crate) skip_tls_validation: bool,
+    pub(crate) certificate_path: Option<String>,
+    pub(crate) certificate_password: Option<Secret>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) timing: Timing,
     pub(crate) backoff: Backoff,
@@ -28,6 +30,8 @@ impl Config {
             strategy: None,
             skip_compatibility_check: None,
             skip_tls_validation: None,
+            certificate_path: None,
+            certificate_password: None,
             connect_timeout: Some(Self::DEFAULT_CONNECT_TIMEOUT),
             timing: Timing::default(),
             backoff: Backoff::default(),
@@ -47,6 +51,16 @@ impl Config {
     pub fn skip_tls_validation(&self) -> bool {
         self.skip_tls_validation
     }
+
+    /// The file of the client's certificate, where one is given.
+    pub fn certificate_path(&self) -> Option<&str> {
+        self.certificate_path.as_deref()
+    }
+
+    /// The password of the client's certificate, where one is given.
+    pub fn certificate_password(&self) -> Option<&Secret> {
+        self.certificate_password.as_ref()
+    }
 }
 
 /// What a client proves who it is with.
@@ -64,6 +78,8 @@ pub struct ConfigBuilder {
     strategy: Option<Strategy>,
     skip_compatibility_check: Option<bool>,
     skip_tls_validation: Option<bool>,
+    certificate_path: Option<String>,
+    certificate_password: Option<Secret>,
     connect_timeout: Option<Duration>,
     timing: Timing,
     backoff: Backoff,
@@ -88,6 +104,19 @@ impl ConfigBuilder {
     /// says.
     pub fn skip_tls_validation(mut self, skip: bool) -> Self {
         self.skip_tls_validation = Some(skip);
+        self
+    }
+
+    /// The file of the client's certificate. Must agree with `certificatePath` where the string has
+    /// it.
+    pub fn certificate_path(mut self, path: impl Into<String>) -> Self {
+        self.certificate_path = Some(path.into());
+        self
+    }
+
+    /// The password of that file. Must agree with `certificatePassword` where the string has it.
+    pub fn certificate_password(mut self, password: Secret) -> Self {
+        self.certificate_password = Some(password);
         self
     }
 
@@ -134,19 +163,22 @@ impl ConfigBuilder {
                 secret: secret.clone(),
             },
         };
-        if string.certificate_path().is_some() {
-            return Err(ConfigError::NotYet("client certificates (certificatePath)"));
-        }
+        let certificate_path = agree(
+            "certificatePath",
+            self.certificate_path,
+            string.certificate_path().map(str::to_owned),
+        )?;
+        let certificate_password = agree(
+            "certificatePassword",
+            self.certificate_password,
+            string.certificate_password().cloned(),
+        )?;
         let strategy = agree_on_strategy(self.strategy, string.load_balancer())?;
-        let skip_compatibility_check = match (
+        let skip_compatibility_check = agree(
+            "skipCompatibilityCheck",
             self.skip_compatibility_check,
             string.skip_compatibility_check(),
-        ) {
-            (Some(code), Some(string)) if code != string => {
-                return Err(ConfigError::Contradiction("skipCompatibilityCheck"));
-            }
-            (code, string) => code.or(string).unwrap_or(false),
-        };
+        )?;
         let skip_tls_validation = match (self.skip_tls_validation, string.skip_tls_validation()) {
             (Some(false), _) | (_, Some(false)) => false,
             (code, string) => code.or(string).unwrap_or(false),
@@ -161,13 +193,27 @@ impl ConfigBuilder {
             servers,
             credentials,
             strategy,
-            skip_compatibility_check,
+            skip_compatibility_check: skip_compatibility_check.unwrap_or(false),
             skip_tls_validation,
+            certificate_path,
+            certificate_password,
             connect_timeout: self.connect_timeout,
             timing: self.timing,
             backoff: self.backoff,
             client: self.client,
         })
+    }
+}
+
+/// What code or string says; where both do, they must say the same.
+fn agree<T: PartialEq>(
+    option: &'static str,
+    code: Option<T>,
+    string: Option<T>,
+) -> Result<Option<T>, ConfigError> {
+    match (code, string) {
+        (Some(code), Some(string)) if code != string => Err(ConfigError::Contradiction(option)),
+        (code, string) => Ok(code.or(string)),
     }
 }
 

@@ -21,6 +21,7 @@ mod builder;
 mod calls;
 mod channel;
 mod client;
+mod client_certificate;
 mod connect_error;
 mod deadline;
 mod dial;

@@ -82,7 +82,7 @@ impl Server {
     }
 
     pub(crate) fn trust(&self) -> Tls {
-        Tls::new(false, self.root.as_bytes()).unwrap()
+        Tls::new(false, self.root.as_bytes(), None).unwrap()
     }
 
     pub(crate) async fn tcp(&self) -> TcpStream {
