@@ -44,6 +44,8 @@ pub enum Event {
     Token {
         /// The generation of the newest token; 0 where there never was one.
         generation: u64,
+        /// For how long the newest token is valid still; `None` where none is at hand.
+        expires_in: Option<Duration>,
         /// Why there is no newer one.
         error: Option<TokenError>,
     },
@@ -136,8 +138,16 @@ impl fmt::Display for Event {
             }
             Self::Token {
                 generation,
+                expires_in,
                 error: None,
-            } => write!(f, "token {generation} fetched"),
+            } => match expires_in {
+                Some(left) => write!(
+                    f,
+                    "token {generation} is there, valid for {}",
+                    Seconds(*left)
+                ),
+                None => write!(f, "token {generation} is there"),
+            },
             Self::Token {
                 error: Some(error), ..
             } => write!(f, "no new token: {error}"),

@@ -4,7 +4,7 @@ use crate::{
     Builder, Channel, ConnectError, Events, IntoConnectionString, Runtime, driver::View,
     pool::Live, retry::Refresh,
 };
-use chronicle_connection::{Command, ConnectionString, Event, Session, State};
+use chronicle_connection::{CallMetadata, Command, ConnectionString, Event, Session, State};
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -51,6 +51,13 @@ impl<R: Runtime> Client<R> {
     /// Where the connection stands.
     pub fn state(&self) -> State {
         self.view.borrow().state.clone()
+    }
+
+    /// What calls to the server of the session that is up must carry, for those that do not go
+    /// through a [`channel`](Self::channel); `None` without a session.
+    pub fn call_metadata(&self) -> Option<CallMetadata> {
+        let live = self.live.borrow();
+        live.as_ref().map(|live| live.metadata.clone())
     }
 
     /// Subscribes to what happens from now on. The first subscriber is also told what happened

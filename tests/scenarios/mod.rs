@@ -93,6 +93,8 @@ macro_rules! scenarios {
                 a_certificate_that_nobody_vouches_for_is_refused
                 extra_roots_vouch_for_a_server_by_name_and_by_address
                 what_is_wrong_with_the_tls_of_a_server_is_told_apart
+                sessions_come_up_over_tls_1_2_and_1_3
+                a_server_may_ask_for_a_client_certificate
                 a_server_without_tls_is_told_as_such
                 validation_asked_for_in_code_or_string_is_on
             }

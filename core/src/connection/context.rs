@@ -4,7 +4,7 @@
 use super::{CallMetadata, Stats, random};
 use crate::{
     AttemptError, Call, Config, Contract, Endpoint, Event, Failure, FailureKind, Id, Jitter,
-    Output, Reply, TokenError, TokenMachine, config::Credentials,
+    Output, Reply, Token, TokenError, TokenMachine, config::Credentials,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -210,8 +210,12 @@ impl<R: Rng> Context<R> {
     /// Tells what became of a wish for a token, where tokens are the mode.
     pub(super) fn tell_token(&mut self, error: Option<TokenError>) {
         if let Some(tokens) = &self.tokens {
-            let generation = tokens.generation();
-            self.emit(Event::Token { generation, error });
+            let left = |token: &Token| token.expires_at().saturating_duration_since(self.now);
+            self.emit(Event::Token {
+                generation: tokens.generation(),
+                expires_in: tokens.token(self.now).map(left),
+                error,
+            });
         }
     }
 

@@ -801,7 +801,9 @@ fn token_events(hand: &mut Hand) -> Vec<(u64, Option<TokenError>)> {
     let events = hand.events().into_iter();
     events
         .filter_map(|event| match event {
-            Event::Token { generation, error } => Some((generation, error)),
+            Event::Token {
+                generation, error, ..
+            } => Some((generation, error)),
             _ => None,
         })
         .collect()
