@@ -28,7 +28,7 @@ use tls::Tls;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     select,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -269,8 +269,10 @@ impl Host {
         else {
             return;
         };
-        let Ok(stream) = self.tls.acceptor(alpn).accept(stream).await else {
-            return;
+        let accepting = self.tls.acceptor(alpn).accept(stream).into_fallible();
+        let stream = match accepting.await {
+            Ok(stream) => stream,
+            Err((_, stream)) => return part(&stream).await,
         };
         self.shared.count(|stats| stats.handshakes += 1);
         let mut http = auto::Builder::new(self.tasks);
@@ -286,6 +288,23 @@ impl Host {
     }
 }
 
+/// Leaves a client the time to read why it is refused: what it sends meanwhile would otherwise reset
+/// the connection, and the reason with it.
+async fn part(stream: &TcpStream) {
+    let read = async {
+        let mut ignored = [0; 1024];
+        while stream.readable().await.is_ok() {
+            match stream.try_read(&mut ignored) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    };
+    let _ = timeout(PARTING, read).await;
+}
+
 /// A second handle of a socket, to set options while the first is in use elsewhere.
 fn with_handle(stream: TcpStream) -> io::Result<(TcpStream, TcpSocket)> {
     stream.set_nodelay(true)?;
@@ -294,6 +313,7 @@ fn with_handle(stream: TcpStream) -> io::Result<(TcpStream, TcpSocket)> {
     Ok((TcpStream::from_std(stream)?, handle))
 }
 
+const PARTING: Duration = Duration::from_secs(1);
 const BACKLOG: u32 = 1024;
 /// As real servers have it (Kestrel's default).
 const MAX_STREAMS: u32 = 100;

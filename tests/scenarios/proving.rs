@@ -148,14 +148,11 @@ pub(crate) async fn a_redirect_of_the_token_endpoint_is_not_followed<R: Runtime>
     let client = impatient(Client::<R>::builder(string.parse().unwrap()));
     let client = client.start().unwrap();
     let mut events = client.events();
-    world
-        .event(&mut events, "failed fetch", |event| match event {
-            Event::Token {
-                error: Some(error), ..
-            } => Some(assert_eq!(*error, TokenError::Http(307))),
-            _ => None,
-        })
-        .await;
+    let error = world.event(&mut events, "failed fetch", |event| match event {
+        Event::Token { error, .. } => error.clone(),
+        _ => None,
+    });
+    assert_eq!(error.await, TokenError::Http(307));
     assert_eq!(world.stats(1).accepted, 0);
 }
 
