@@ -1,11 +1,11 @@
 //! `chronicle connect`
 
 use crate::{
-    ConnectArguments,
+    ConnectArguments, credentials,
     embedded::{DOWN, Embedded, SESSION},
     render::Printer,
 };
-use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice};
+use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, FatalError, Notice};
 use futures_util::FutureExt as _;
 use std::{
     env,
@@ -75,6 +75,7 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
         }
     };
     let string = ConnectionString::parse(&string).map_err(bad_input)?;
+    let advice = credentials::advice(&string);
     let mut stop = pin!(interrupted()?.fuse());
     let client = Client::builder(string)
         .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
@@ -97,6 +98,9 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
                             } else {
                                 down_at = Some((Instant::now() + SESSION, session.server.port));
                             }
+                        }
+                        Event::Failed(error @ FatalError::Credentials { .. }) => {
+                            return Err(Problem::GaveUp(format!("{error}; {advice}")));
                         }
                         Event::Failed(error) => return Err(Problem::GaveUp(error.to_string())),
                         _ => {}

@@ -6,8 +6,10 @@
 
 mod connect;
 mod contract;
+mod credentials;
 mod embedded;
 mod render;
+mod token;
 
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -25,6 +27,10 @@ enum Command {
     /// Connect, print every transition with its reason and timing, and stay connected until Ctrl-C.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArguments),
+    /// Show that a token can be had for the client credentials of a connection string, and for how
+    /// long it is valid.
+    #[command(after_help = token::EXIT_CODES)]
+    Token(token::Arguments),
     /// Judge contracts: descriptor sets and proto source text, from files and servers.
     #[command(subcommand)]
     Contract(contract::Command),
@@ -63,6 +69,7 @@ Exit codes:
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Connect(arguments) => connect::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
         Command::Contract(command) => contract::run(&command),
     }
 }

@@ -77,6 +77,16 @@ fn json_of(event: &Event) -> Value {
             "server_version": server_version,
             "missing_on_server": missing_on_server.iter().map(|one| &one.path).collect::<Vec<_>>(),
         }),
+        Event::Token {
+            generation,
+            expires_in,
+            error,
+        } => json!({
+            "event": "token",
+            "generation": generation,
+            "expires_in_ms": expires_in.map(millis),
+            "cause": error.as_ref().map(ToString::to_string),
+        }),
         Event::CandidateFailed { server, cause } => json!({
             "event": "candidate_failed", "server": server.to_string(), "cause": cause.to_string(),
         }),

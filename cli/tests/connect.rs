@@ -11,8 +11,12 @@
 
 mod program;
 
-use chronicle_reference_server::{Answer, model::Verdict, paths};
-use program::{Program, World, command, events, kinds, parse, text};
+use chronicle_reference_server::{
+    Answer,
+    model::{Authentication, Verdict},
+    paths,
+};
+use program::{Program, World, command, events, kinds, parse, text, with_credentials};
 use std::{
     io::{BufRead as _, BufReader},
     process::Stdio,
@@ -190,8 +194,8 @@ fn bad_strings_end_it_with_code_2_the_place_the_remedy_and_no_secret() {
         ("chronicle://id:s3cr/et@h", vec!["%2F"]),
         ("chronicle://:s3cret@h", vec!["id:secret@"]),
         (
-            "chronicle://id:s3cret@h",
-            vec!["client credentials", "not supported"],
+            "chronicle://id:s3cret@h/?certificatePath=no/such.pem",
+            vec!["no/such.pem", "certificatePath"],
         ),
         (
             "chronicle+srv://example.com",
@@ -253,6 +257,34 @@ fn it_gives_up_with_code_1_where_every_server_refuses() {
     let lines = String::from_utf8(output.stdout).unwrap();
     let last = parse(lines.lines().last().unwrap());
     assert_eq!(text(&last, "event"), "failed");
+}
+
+#[test]
+fn refused_credentials_are_told_with_the_remedy_in_one_sentence() {
+    let world = World::start();
+    world.set_all(|faults| faults.model.authentication = Some(Authentication::default()));
+    let right = "chronicle-dev-client:chronicle-dev-secret@";
+    for (credentials, options, remedy) in [
+        ("", "", "give a client id and secret"),
+        ("app:s3cret@", "", "correct the client id and secret"),
+        ("", "&apiKey=s3cret", "correct the apiKey"),
+    ] {
+        let string = with_credentials(&world, credentials);
+        let output = command(&[&format!("{string}{options}")], None)
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        println!("{}", error.trim_end());
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(remedy), "{error}");
+        let development = format!("chronicle://{right}127.0.0.1:");
+        assert!(error.contains(&development), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+    // What the remedy says helps.
+    let string = with_credentials(&world, right);
+    Program::start(&["--json", &string], None).event("connected");
 }
 
 /// SIGSTOP and SIGCONT: nothing of the process runs, and its clocks go on.

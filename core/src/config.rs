@@ -1,16 +1,18 @@
 //! What a connection is built from.
 
-use crate::{Authentication, ConnectionString, Endpoint, LoadBalancer, Servers, Strategy};
+use crate::{Authentication, ConnectionString, Endpoint, LoadBalancer, Secret, Servers, Strategy};
 use std::{fmt, time::Duration};
 
 /// A checked configuration of a connection.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub(crate) servers: Vec<Endpoint>,
-    pub(crate) api_key: Option<crate::Secret>,
+    pub(crate) credentials: Credentials,
     pub(crate) strategy: Strategy,
     pub(crate) skip_compatibility_check: bool,
     pub(crate) skip_tls_validation: bool,
+    pub(crate) certificate_path: Option<String>,
+    pub(crate) certificate_password: Option<Secret>,
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) timing: Timing,
     pub(crate) backoff: Backoff,
@@ -28,6 +30,8 @@ impl Config {
             strategy: None,
             skip_compatibility_check: None,
             skip_tls_validation: None,
+            certificate_path: None,
+            certificate_password: None,
             connect_timeout: Some(Self::DEFAULT_CONNECT_TIMEOUT),
             timing: Timing::default(),
             backoff: Backoff::default(),
@@ -35,10 +39,36 @@ impl Config {
         }
     }
 
+    /// Whether calls carry tokens, which can be refreshed.
+    pub fn has_tokens(&self) -> bool {
+        match self.credentials {
+            Credentials::Client { .. } => true,
+            Credentials::None | Credentials::ApiKey(_) => false,
+        }
+    }
+
     /// Whether any server certificate is to be accepted.
     pub fn skip_tls_validation(&self) -> bool {
         self.skip_tls_validation
     }
+
+    /// The file of the client's certificate, where one is given.
+    pub fn certificate_path(&self) -> Option<&str> {
+        self.certificate_path.as_deref()
+    }
+
+    /// The password of the client's certificate, where one is given.
+    pub fn certificate_password(&self) -> Option<&Secret> {
+        self.certificate_password.as_ref()
+    }
+}
+
+/// What a client proves who it is with.
+#[derive(Debug, Clone)]
+pub(crate) enum Credentials {
+    None,
+    ApiKey(Secret),
+    Client { id: String, secret: Secret },
 }
 
 /// Collects a [`Config`]. What is not set comes from the connection string, then from defaults.
@@ -48,6 +78,8 @@ pub struct ConfigBuilder {
     strategy: Option<Strategy>,
     skip_compatibility_check: Option<bool>,
     skip_tls_validation: Option<bool>,
+    certificate_path: Option<String>,
+    certificate_password: Option<Secret>,
     connect_timeout: Option<Duration>,
     timing: Timing,
     backoff: Backoff,
@@ -72,6 +104,19 @@ impl ConfigBuilder {
     /// says.
     pub fn skip_tls_validation(mut self, skip: bool) -> Self {
         self.skip_tls_validation = Some(skip);
+        self
+    }
+
+    /// The file of the client's certificate. Must agree with `certificatePath` where the string has
+    /// it.
+    pub fn certificate_path(mut self, path: impl Into<String>) -> Self {
+        self.certificate_path = Some(path.into());
+        self
+    }
+
+    /// The password of that file. Must agree with `certificatePassword` where the string has it.
+    pub fn certificate_password(mut self, password: Secret) -> Self {
+        self.certificate_password = Some(password);
         self
     }
 
@@ -110,26 +155,30 @@ impl ConfigBuilder {
             Servers::List(servers) => servers.clone(),
             Servers::Srv(_) => return Err(ConfigError::NotYet("chronicle+srv (DNS discovery)")),
         };
-        let api_key = match string.authentication() {
-            Authentication::None => None,
-            Authentication::ApiKey(key) => Some(key.clone()),
-            Authentication::ClientCredentials { .. } => {
-                return Err(ConfigError::NotYet("client credentials (user:password@)"));
-            }
+        let credentials = match string.authentication() {
+            Authentication::None => Credentials::None,
+            Authentication::ApiKey(key) => Credentials::ApiKey(key.clone()),
+            Authentication::ClientCredentials { id, secret } => Credentials::Client {
+                id: id.to_owned(),
+                secret: secret.clone(),
+            },
         };
-        if string.certificate_path().is_some() {
-            return Err(ConfigError::NotYet("client certificates (certificatePath)"));
-        }
+        let certificate_path = agree(
+            "certificatePath",
+            self.certificate_path,
+            string.certificate_path().map(str::to_owned),
+        )?;
+        let certificate_password = agree(
+            "certificatePassword",
+            self.certificate_password,
+            string.certificate_password().cloned(),
+        )?;
         let strategy = agree_on_strategy(self.strategy, string.load_balancer())?;
-        let skip_compatibility_check = match (
+        let skip_compatibility_check = agree(
+            "skipCompatibilityCheck",
             self.skip_compatibility_check,
             string.skip_compatibility_check(),
-        ) {
-            (Some(code), Some(string)) if code != string => {
-                return Err(ConfigError::Contradiction("skipCompatibilityCheck"));
-            }
-            (code, string) => code.or(string).unwrap_or(false),
-        };
+        )?;
         let skip_tls_validation = match (self.skip_tls_validation, string.skip_tls_validation()) {
             (Some(false), _) | (_, Some(false)) => false,
             (code, string) => code.or(string).unwrap_or(false),
@@ -142,15 +191,29 @@ impl ConfigBuilder {
         check_longest("connect_timeout", self.connect_timeout.unwrap_or_default())?;
         Ok(Config {
             servers,
-            api_key,
+            credentials,
             strategy,
-            skip_compatibility_check,
+            skip_compatibility_check: skip_compatibility_check.unwrap_or(false),
             skip_tls_validation,
+            certificate_path,
+            certificate_password,
             connect_timeout: self.connect_timeout,
             timing: self.timing,
             backoff: self.backoff,
             client: self.client,
         })
+    }
+}
+
+/// What code or string says; where both do, they must say the same.
+fn agree<T: PartialEq>(
+    option: &'static str,
+    code: Option<T>,
+    string: Option<T>,
+) -> Result<Option<T>, ConfigError> {
+    match (code, string) {
+        (Some(code), Some(string)) if code != string => Err(ConfigError::Contradiction(option)),
+        (code, string) => Ok(code.or(string)),
     }
 }
 
@@ -205,6 +268,8 @@ pub struct Timing {
     pub reserve: Duration,
     /// The compatibility check with its fallback: 10 s.
     pub check: Duration,
+    /// A token request: 10 s.
+    pub token: Duration,
     /// From sending `Connect` to the first keep-alive: 4 s.
     pub first_keep_alive: Duration,
     /// A session without keep-alive, or without acknowledged answer, for this long is gone: 5 s.
@@ -224,6 +289,7 @@ impl Default for Timing {
             stale_count: Duration::from_millis(250),
             reserve: Duration::from_secs(2),
             check: Duration::from_secs(10),
+            token: Duration::from_secs(10),
             first_keep_alive: Duration::from_secs(4),
             keep_alive: Duration::from_secs(5),
             answer_pace: Duration::from_millis(1500),
@@ -239,6 +305,7 @@ impl Timing {
             ("timing.count", self.count),
             ("timing.reserve", self.reserve),
             ("timing.check", self.check),
+            ("timing.token", self.token),
             ("timing.first_keep_alive", self.first_keep_alive),
             ("timing.keep_alive", self.keep_alive),
             ("timing.answer_pace", self.answer_pace),
@@ -254,6 +321,7 @@ impl Timing {
             ("timing.stale_count", self.stale_count),
             ("timing.reserve", self.reserve),
             ("timing.check", self.check),
+            ("timing.token", self.token),
             ("timing.first_keep_alive", self.first_keep_alive),
             ("timing.keep_alive", self.keep_alive),
             ("timing.answer_pace", self.answer_pace),

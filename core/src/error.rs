@@ -1,6 +1,9 @@
 //! What can go wrong with a connection, told apart and told in words.
 
-use crate::{Code, Endpoint, Failure, Incompatibility, Status, contract::is_newer, event::Seconds};
+use crate::{
+    Code, Endpoint, Failure, Incompatibility, Status, TokenError, contract::is_newer,
+    event::Seconds,
+};
 use std::{fmt, time::Duration};
 
 /// A request of the connection itself.
@@ -10,6 +13,8 @@ pub enum Request {
     Count,
     /// `POST /connections/reserve`
     Reserve,
+    /// `POST /connect/token`
+    Token,
     /// `ConnectionService/CheckCompatibility`
     CheckCompatibility,
     /// `ConnectionService/GetDescriptorSet`
@@ -27,6 +32,7 @@ impl fmt::Display for Request {
         f.write_str(match self {
             Self::Count => "GET /connections/count",
             Self::Reserve => "POST /connections/reserve",
+            Self::Token => "POST /connect/token",
             Self::CheckCompatibility => "CheckCompatibility",
             Self::GetDescriptorSet => "GetDescriptorSet",
             Self::GetVersionInfo => "GetVersionInfo",
@@ -80,12 +86,9 @@ pub enum CandidateError {
         error: CallError,
     },
     /// The server refuses the credentials, or asks for some where there are none.
-    Credentials {
-        /// The request that was refused.
-        request: Request,
-        /// The server's words.
-        status: Status,
-    },
+    Credentials(CredentialsError),
+    /// There is no token to be had, and not for want of the right credentials.
+    Token(TokenError),
     /// The contracts of client and server do not match, or nobody can tell.
     Incompatible(Incompatible),
     /// The server took the session and sent no keep-alive in time.
@@ -104,13 +107,49 @@ impl fmt::Display for CandidateError {
                 write!(f, "server is going away (GOAWAY code {code})")
             }
             Self::Call { request, error } => write!(f, "{request} failed: {error}"),
-            Self::Credentials { request, status } => {
-                write!(f, "credentials refused by {request}: {status}")
-            }
+            Self::Credentials(error) => error.fmt(f),
+            Self::Token(error) => write!(f, "no token: {error}"),
             Self::Incompatible(incompatible) => incompatible.fmt(f),
             Self::NoKeepAlive { waited } => {
                 write!(f, "no keep-alive within {} of Connect", Seconds(*waited))
             }
+        }
+    }
+}
+
+/// How credentials were refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialsError {
+    /// A request was refused as UNAUTHENTICATED.
+    Refused {
+        /// The request.
+        request: Request,
+        /// The server's words.
+        status: Status,
+        /// Whether the request carried any.
+        had_credentials: bool,
+    },
+    /// The token endpoint refused the client id or the secret.
+    Token(TokenError),
+}
+
+impl fmt::Display for CredentialsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused {
+                request,
+                status,
+                had_credentials: true,
+            } => write!(f, "credentials refused by {request}: {status}"),
+            Self::Refused {
+                request,
+                status,
+                had_credentials: false,
+            } => write!(
+                f,
+                "{request} asks for credentials, and the connection string has none: {status}"
+            ),
+            Self::Token(error) => error.fmt(f),
         }
     }
 }
@@ -321,10 +360,8 @@ pub enum FatalError {
     Credentials {
         /// The server that refused.
         server: Endpoint,
-        /// The request that was refused.
-        request: Request,
-        /// The server's words.
-        status: Status,
+        /// How.
+        error: CredentialsError,
     },
     /// The first connect did not succeed in time.
     ConnectTimeout {
@@ -339,11 +376,7 @@ impl fmt::Display for FatalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incompatible(error) => write!(f, "every server refused: {error}"),
-            Self::Credentials {
-                server,
-                request,
-                status,
-            } => write!(f, "{server} refused the credentials of {request}: {status}"),
+            Self::Credentials { server, error } => write!(f, "{server}: {error}"),
             Self::ConnectTimeout { timeout, last } => {
                 write!(f, "not connected within {}: {last}", Seconds(*timeout))
             }

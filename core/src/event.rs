@@ -2,6 +2,7 @@
 
 use crate::{
     AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError, Incompatibility,
+    TokenError,
 };
 use std::{fmt, net::SocketAddr, time::Duration};
 use uuid::Uuid;
@@ -38,6 +39,15 @@ pub enum Event {
         server_version: String,
         /// What only this client knows, because it is newer than the server.
         missing_on_server: Vec<Incompatibility>,
+    },
+    /// A token was fetched, or was not.
+    Token {
+        /// The generation of the newest token; 0 where there never was one.
+        generation: u64,
+        /// For how long the newest token is valid still; `None` where none is at hand.
+        expires_in: Option<Duration>,
+        /// Why there is no newer one.
+        error: Option<TokenError>,
     },
     /// A chosen server failed; the next best is tried, if there is one.
     CandidateFailed {
@@ -126,6 +136,21 @@ impl fmt::Display for Event {
                     count => write!(f, " and {} more", count - 1),
                 }
             }
+            Self::Token {
+                generation,
+                expires_in,
+                error: None,
+            } => match expires_in {
+                Some(left) => write!(
+                    f,
+                    "token {generation} is there, valid for {}",
+                    Seconds(*left)
+                ),
+                None => write!(f, "token {generation} is there"),
+            },
+            Self::Token {
+                error: Some(error), ..
+            } => write!(f, "no new token: {error}"),
             Self::CandidateFailed { server, cause } => write!(f, "{server} failed: {cause}"),
             Self::BackingOff {
                 error: Some(error),

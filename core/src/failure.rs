@@ -87,6 +87,8 @@ pub enum TlsFailure {
     NotTls,
     /// The peer does not speak HTTP/2 (ALPN `h2`).
     NoHttp2,
+    /// The server wants a certificate of the client, or does not take the one it was shown.
+    ClientCertificate,
     /// Anything else.
     Other,
 }
@@ -100,6 +102,9 @@ impl fmt::Display for TlsFailure {
             Self::UnknownIssuer => "server certificate is from an unknown issuer",
             Self::NotTls => "server does not speak TLS on this port",
             Self::NoHttp2 => "server does not speak HTTP/2 over TLS",
+            Self::ClientCertificate => {
+                "server asks for a client certificate (certificatePath) that it trusts"
+            }
             Self::Other => "TLS handshake failed",
         })
     }

@@ -57,13 +57,21 @@ pub enum Command {
     Close,
     /// Nothing happened; deadlines that have passed fire.
     Tick,
+    /// A server rejected the credentials of this generation (see
+    /// [`Connection::call_metadata`](crate::Connection::call_metadata)): get new ones. Ends in an
+    /// [`Event::Token`], at once where there are newer ones already; without any effect where the
+    /// credentials are no tokens.
+    RefreshToken {
+        /// The generation that was rejected.
+        rejected: u64,
+    },
     /// The machine was suspended for this long while the clock of `now` stood still. Every
     /// remembered instant ages by it.
     Slept(Duration),
 }
 
-/// What came of a request.
-#[derive(Debug, Clone)]
+/// What came of a request. `Debug` shows no body, which may hold a token.
+#[derive(Clone)]
 pub enum Reply {
     /// The transport is open: TCP connected, TLS validated, `h2` agreed.
     Opened {
@@ -87,8 +95,8 @@ pub enum Reply {
     Failed(Failure),
 }
 
-/// What a connection asks for, or tells.
-#[derive(Debug, Clone)]
+/// What a connection asks for, or tells. `Debug` shows no body, which may hold a secret.
+#[derive(Clone)]
 pub enum Output {
     /// Open a transport: resolve the host, connect TCP, TLS with ALPN `h2` alone, HTTP/2.
     Open {
@@ -121,8 +129,8 @@ pub enum Output {
     Event(Event),
 }
 
-/// A gRPC call.
-#[derive(Debug, Clone)]
+/// A gRPC call. `Debug` shows no message.
+#[derive(Clone)]
 pub struct Call {
     /// Names the call.
     pub id: Id,
@@ -137,4 +145,66 @@ pub struct Call {
     /// The most bytes that one message of the answer may have; a longer one is
     /// [`FailureKind::TooLarge`](crate::FailureKind::TooLarge).
     pub limit: usize,
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened { peer } => f.debug_struct("Opened").field("peer", peer).finish(),
+            Self::GoingAway { code } => f.debug_struct("GoingAway").field("code", code).finish(),
+            Self::Closed(failure) => f.debug_tuple("Closed").field(failure).finish(),
+            Self::Http(response) => f
+                .debug_struct("Http")
+                .field("status", &response.status())
+                .field("bytes", &response.body().len())
+                .finish(),
+            Self::Message(message) => write!(f, "Message({} bytes)", message.len()),
+            Self::Finished(status) => f.debug_tuple("Finished").field(status).finish(),
+            Self::Failed(failure) => f.debug_tuple("Failed").field(failure).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { id, to } => f
+                .debug_struct("Open")
+                .field("id", id)
+                .field("to", to)
+                .finish(),
+            Self::Http {
+                id,
+                on,
+                request,
+                limit,
+            } => f
+                .debug_struct("Http")
+                .field("id", id)
+                .field("on", on)
+                .field("method", request.method())
+                .field("uri", request.uri())
+                .field("bytes", &request.body().len())
+                .field("limit", limit)
+                .finish(),
+            Self::Unary(call) => f.debug_tuple("Unary").field(call).finish(),
+            Self::ServerStream(call) => f.debug_tuple("ServerStream").field(call).finish(),
+            Self::Cancel(id) => f.debug_tuple("Cancel").field(id).finish(),
+            Self::Close(id) => f.debug_tuple("Close").field(id).finish(),
+            Self::Event(event) => f.debug_tuple("Event").field(event).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("id", &self.id)
+            .field("on", &self.on)
+            .field("path", &self.path)
+            .field("metadata", &self.metadata)
+            .field("bytes", &self.message.len())
+            .field("limit", &self.limit)
+            .finish()
+    }
 }

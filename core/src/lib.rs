@@ -11,9 +11,10 @@ mod failure;
 mod io;
 mod secret;
 mod strategy;
+mod token;
 
 pub use config::{Backoff, ClientInfo, Config, ConfigBuilder, ConfigError, Jitter, Timing};
-pub use connection::{Connection, State, Stats, WaitReason};
+pub use connection::{CallMetadata, Connection, State, Stats, WaitReason};
 pub use connection_string::{
     Authentication, ConnectionString, ConnectionStringBuilder, ConnectionStringError,
     ConnectionStringErrorKind, LoadBalancer, Servers,
@@ -24,10 +25,12 @@ pub use contract::{
 };
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
 pub use error::{
-    AttemptError, CallError, CandidateError, DropCause, FatalError, Findings, Incompatible, Request,
+    AttemptError, CallError, CandidateError, CredentialsError, DropCause, FatalError, Findings,
+    Incompatible, Request,
 };
 pub use event::{Event, Session};
 pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
 pub use io::{Call, Command, Id, Input, Output, Reply};
 pub use secret::Secret;
 pub use strategy::{Selector, Strategy};
+pub use token::{Token, TokenError, TokenMachine};

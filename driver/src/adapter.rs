@@ -9,7 +9,8 @@
 macro_rules! adapter {
     ($runtime:ty) => {
         pub use $crate::{
-            ConnectError, Events, IntoConnectionString, NoRuntime, Notice, TlsSetupError,
+            ConnectError, Events, IntoConnectionString, NoRuntime, Notice, Retryable,
+            TlsSetupError,
             core::{self, *},
         };
 

@@ -7,6 +7,7 @@ use h2::Reason;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::{
+    future::poll_fn,
     pin::Pin,
     sync::{
         Arc,
@@ -93,6 +94,8 @@ pub(crate) struct ResponseBody<R: Runtime> {
     /// Whether `grpc-status` was seen.
     has_status: bool,
     deadline: Option<Sleep>,
+    /// The first frame, where it was looked at ahead of time.
+    first: Option<Result<Frame<Bytes>, Status>>,
 }
 
 impl<R: Runtime> ResponseBody<R> {
@@ -102,7 +105,18 @@ impl<R: Runtime> ResponseBody<R> {
             lane,
             has_status,
             deadline: None,
+            first: None,
         }
+    }
+
+    /// Waits for the first frame. It is handed on like all others.
+    pub(crate) async fn await_first(&mut self) {
+        self.first = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await;
+    }
+
+    /// The first frame, where it was waited for and is not handed on yet.
+    pub(crate) fn first(&self) -> Option<&Frame<Bytes>> {
+        self.first.as_ref()?.as_ref().ok()
     }
 
     /// Ends it when the timer does.
@@ -126,6 +140,9 @@ impl<R: Runtime> HttpBody for ResponseBody<R> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = &mut *self;
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(first));
+        }
         let Some((body, _)) = &mut this.answer else {
             return Poll::Ready(None);
         };
@@ -153,6 +170,9 @@ impl<R: Runtime> HttpBody for ResponseBody<R> {
     }
 
     fn is_end_stream(&self) -> bool {
+        if self.first.is_some() {
+            return false;
+        }
         match &self.answer {
             Some((body, _)) => self.has_status && body.is_end_stream(),
             None => true,

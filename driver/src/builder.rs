@@ -2,37 +2,53 @@
 
 use crate::{
     Client, ConnectError, Events, Runtime,
+    client_certificate::ClientCertificate,
     driver::{Driver, Requests, Transports, View},
     events,
+    retry::Refresh,
     suspend::SuspendWatch,
     tls::Tls,
 };
 use chronicle_connection::{
-    Backoff, ClientInfo, Config, ConfigBuilder, Connection, ConnectionString, Contract, State,
-    Strategy, Timing,
+    Backoff, ClientInfo, Config, ConfigBuilder, ConfigError, Connection, ConnectionString,
+    Contract, Secret, State, Strategy, Timing,
 };
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng;
 use std::{
+    fmt,
     marker::PhantomData,
+    path::Path,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 use tokio::sync::{broadcast, mpsc, watch};
 use tracing::Instrument;
+use zeroize::Zeroizing;
 
 /// Collects what a connection is to be. What is not set comes from the connection string, then from
 /// defaults.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Builder<R> {
     config: ConfigBuilder,
     contract: Contract,
     /// `None` where the application has not said; within, `None` is for ever.
     connect_timeout: Option<Option<Duration>>,
     extra_roots: Vec<u8>,
+    certificate: Option<Zeroizing<Vec<u8>>>,
     is_running_with_debugger: bool,
     open_timeout: Duration,
     runtime: PhantomData<fn() -> R>,
+}
+
+/// Shows nothing of a certificate, which holds a key.
+impl<R> fmt::Debug for Builder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .field("connect_timeout", &self.connect_timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: Runtime> Builder<R> {
@@ -42,6 +58,7 @@ impl<R: Runtime> Builder<R> {
             contract: Contract::default(),
             connect_timeout: None,
             extra_roots: Vec::new(),
+            certificate: None,
             is_running_with_debugger: false,
             open_timeout: Timing::default().open,
             runtime: PhantomData,
@@ -71,6 +88,27 @@ impl<R: Runtime> Builder<R> {
     /// Trust these roots (PEM) besides those of the platform.
     pub fn extra_roots(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.extra_roots = pem.into();
+        self
+    }
+
+    /// Show this certificate to servers that ask for one: PEM with the certificate, those that
+    /// vouch for it and the key, not encrypted; or, with the feature `pkcs12`, PKCS#12.
+    pub fn client_certificate(mut self, content: impl Into<Vec<u8>>) -> Self {
+        self.certificate = Some(Zeroizing::new(content.into()));
+        self
+    }
+
+    /// The same from a file, which is read when the connection starts. Must agree with
+    /// `certificatePath` where the string has it.
+    pub fn client_certificate_path(mut self, path: impl Into<String>) -> Self {
+        self.config = self.config.certificate_path(path);
+        self
+    }
+
+    /// The password of a certificate in PKCS#12. Must agree with `certificatePassword` where the
+    /// string has it.
+    pub fn client_certificate_password(mut self, password: Secret) -> Self {
+        self.config = self.config.certificate_password(password);
         self
     }
 
@@ -145,7 +183,14 @@ impl<R: Runtime> Builder<R> {
             .client(info)
             .connect_timeout(connect_timeout)
             .build()?;
-        let tls = Tls::new(config.skip_tls_validation(), &self.extra_roots)?;
+        let password = config.certificate_password();
+        let certificate = match (&self.certificate, config.certificate_path()) {
+            (Some(_), Some(_)) => return Err(ConfigError::Contradiction("certificatePath").into()),
+            (Some(content), None) => Some(ClientCertificate::parse(content, password)?),
+            (None, Some(path)) => Some(ClientCertificate::read(Path::new(path), password)?),
+            (None, None) => None,
+        };
+        let tls = Tls::new(config.skip_tls_validation(), &self.extra_roots, certificate)?;
         let (commands, command_receiver) = mpsc::unbounded_channel();
         let (live, live_receiver) = watch::channel(None);
         let (events, first_events) = broadcast::channel(events::QUEUE);
@@ -154,7 +199,12 @@ impl<R: Runtime> Builder<R> {
             was_connected: false,
             failed: None,
         });
+        let (token_news, news) = watch::channel(());
+        let refresh = config
+            .has_tokens()
+            .then(|| Refresh::new(self.contract.clone(), news));
         let client = Client {
+            refresh,
             runtime: runtime.clone(),
             commands,
             view: view_receiver,
@@ -173,6 +223,7 @@ impl<R: Runtime> Builder<R> {
             suspend: SuspendWatch::new(),
             in_a_row: 0,
             live,
+            token_news,
             events,
             view,
         };

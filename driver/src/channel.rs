@@ -6,11 +6,12 @@ use crate::{
     calls,
     deadline::deadline,
     pool::{Lease, Live},
+    retry::{self, Refresh},
     runtime::sleep_until,
 };
-use chronicle_connection::{Command, Failure};
+use chronicle_connection::{CallMetadata, Command, Failure};
 use futures_util::future::{BoxFuture, Either, select};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use std::{
     fmt,
     sync::Arc,
@@ -26,7 +27,11 @@ use tower_service::Service;
 /// with a full window. They carry the credentials of the connection, and fail with `UNAVAILABLE`
 /// when there is no session, when the session ends, and for whatever else befalls their transport.
 /// A `grpc-timeout` (tonic's `Request::set_timeout`) is kept here as well: `DEADLINE_EXCEEDED`.
-/// Nothing is ever sent twice.
+///
+/// A call that the server refuses as `UNAUTHENTICATED` before any message of its answer is sent once
+/// more with a new token, if its request is one complete message of at most 1 MiB and its method is
+/// unary in the [contract](crate::Builder::contract) or the call [`Retryable`](crate::Retryable).
+/// Nothing else is ever sent twice.
 ///
 /// Clones are handles. The client closes when its last handle is dropped, channels included; calls
 /// under way do not count.
@@ -34,6 +39,8 @@ pub struct Channel<R: Runtime> {
     runtime: R,
     live: watch::Receiver<Option<Live<R>>>,
     waits: bool,
+    /// Where calls carry tokens.
+    refresh: Option<Refresh>,
     /// Keeps the client open.
     handle: mpsc::UnboundedSender<Command>,
 }
@@ -48,8 +55,14 @@ impl<R: Runtime> Channel<R> {
             runtime,
             live,
             waits: false,
+            refresh: None,
             handle,
         }
+    }
+
+    pub(crate) fn refreshing(mut self, refresh: Option<Refresh>) -> Self {
+        self.refresh = refresh;
+        self
     }
 
     /// The same channel, whose calls wait for a session, within their deadline, where there is
@@ -73,11 +86,31 @@ impl<R: Runtime> Service<Request<Body>> for Channel<R> {
         let runtime = self.runtime.clone();
         let live = self.live.clone();
         let waits = self.waits;
+        let refresh = self.refresh.clone();
+        let commands = self.handle.downgrade();
         Box::pin(async move {
             let deadline = deadline(request.headers());
             let answer = async {
-                let (lease, metadata) = lease(live, waits).await?;
-                send(lease, metadata, request).await
+                let Some(refresh) = refresh else {
+                    let (lease, metadata) = a_lease(live, waits).await?;
+                    return send(lease, metadata, request).await;
+                };
+                let (request, copy) = refresh.keep(request);
+                let (lease, metadata) = a_lease(live.clone(), waits).await?;
+                let refused = metadata.generation;
+                let Some(copy) = copy else {
+                    return send(lease, metadata, request).await;
+                };
+                let answer = copy.first_of(send(lease, metadata, request).await).await;
+                if !retry::is_unauthenticated(&answer)
+                    || !refresh.brings_newer(refused, &live, &commands).await
+                {
+                    return answer;
+                }
+                // The stream of the first call is free before the second needs one.
+                drop(answer);
+                let (lease, metadata) = a_lease(live, waits).await?;
+                send(lease, metadata, copy.into_request()).await
             };
             let Some(at) = deadline else {
                 return Ok(answer.await?.map(Body::new));
@@ -92,10 +125,10 @@ impl<R: Runtime> Service<Request<Body>> for Channel<R> {
 }
 
 /// A stream to the server of the session that is up, and what a call on it must carry.
-async fn lease<R: Runtime>(
+async fn a_lease<R: Runtime>(
     mut live: watch::Receiver<Option<Live<R>>>,
     waits: bool,
-) -> Result<(Lease<R>, HeaderMap), Status> {
+) -> Result<(Lease<R>, CallMetadata), Status> {
     loop {
         let session = match waits {
             false => live.borrow().clone(),
@@ -126,13 +159,13 @@ async fn lease<R: Runtime>(
 
 async fn send<R: Runtime>(
     lease: Lease<R>,
-    metadata: HeaderMap,
+    metadata: CallMetadata,
     request: Request<Body>,
 ) -> Result<Response<ResponseBody<R>>, Status> {
     let lane = lease.lane().clone();
     let call = Call::new(lease);
     let mut request = request.map(|body| Body::new(RequestBody::new(body, &call)));
-    for (name, value) in &metadata {
+    for (name, value) in &metadata.headers {
         request.headers_mut().insert(name, value.clone());
     }
     let response = lane
@@ -158,6 +191,7 @@ impl<R: Runtime> Clone for Channel<R> {
             runtime: self.runtime.clone(),
             live: self.live.clone(),
             waits: self.waits,
+            refresh: self.refresh.clone(),
             handle: self.handle.clone(),
         }
     }

@@ -1,15 +1,17 @@
 use crate::{
     Channel, Runtime,
     pool::Live,
+    retry::Refresh,
     testing::{Peer, Server, soon},
     tokio_runtime::Tokio,
 };
 use bytes::Bytes;
+use chronicle_connection::{CallMetadata, Command, Contract};
 use futures_util::{StreamExt, stream};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Request, Response, uri::Authority};
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use std::future::poll_fn;
 use tokio::sync::{mpsc, watch};
 use tonic::{Code, Status, body::Body};
@@ -98,6 +100,71 @@ async fn a_call_that_waits_outlives_the_session_it_waited_on() {
     soon(call).await.unwrap().unwrap();
 }
 
+/// A server may begin an answer and only then see that it must refuse; and it may do so after a
+/// message.
+#[tokio::test]
+async fn a_refusal_in_the_trailers_is_retried_only_before_any_message() {
+    for (is_after_message, requests) in [(false, 2), (true, 1)] {
+        let server = Server::new().await;
+        let mut live = server.live();
+        live.metadata = with_token(1);
+        let (live_sender, live) = watch::channel(Some(live));
+        let (commands, mut asked) = mpsc::unbounded_channel();
+        let (news_sender, news) = watch::channel(());
+        let refresh = Refresh::new(Contract::default(), news);
+        let runtime = Tokio::current().unwrap();
+        let mut channel = Channel::new(runtime, live, commands).refreshing(Some(refresh));
+        // What the driver does.
+        tokio::spawn(async move {
+            let command = asked.recv().await;
+            assert_eq!(command, Some(Command::RefreshToken { rejected: 1 }));
+            live_sender.send_modify(|live| live.as_mut().unwrap().metadata = with_token(2));
+            news_sender.send_replace(());
+            asked.recv().await;
+        });
+        let message = Bytes::from_static(b"\0\0\0\0\x01!");
+        let body = Body::new(Full::new(message.clone()));
+        let request = Request::post(UNARY).body(body).unwrap();
+        let call = tokio::spawn(channel.call(request));
+        let mut peer = soon(server.accept()).await.unwrap();
+        for generation in 1..=requests {
+            let (request, mut respond) = soon(peer.requests.recv()).await.unwrap();
+            let expected = &with_token(generation).headers["authorization"];
+            assert_eq!(&request.headers()["authorization"], expected);
+            assert_eq!(
+                soon(request.into_body().data()).await.unwrap().unwrap(),
+                message
+            );
+            let response = Response::builder().header("content-type", "application/grpc");
+            let mut answer = respond
+                .send_response(response.body(()).unwrap(), false)
+                .unwrap();
+            if is_after_message {
+                answer.send_data(message.clone(), false).unwrap();
+            }
+            let mut trailers = HeaderMap::new();
+            trailers.insert("grpc-status", HeaderValue::from_static("16"));
+            answer.send_trailers(trailers).unwrap();
+        }
+        // The refusal, and what came before it, is handed on as the server sent it.
+        let answer = soon(call).await.unwrap().unwrap();
+        let answer = soon(answer.into_body().collect()).await.unwrap();
+        assert_eq!(answer.trailers().unwrap()["grpc-status"], "16");
+        assert_eq!(answer.to_bytes().is_empty(), !is_after_message);
+        assert!(peer.requests.try_recv().is_err());
+    }
+}
+
+fn with_token(generation: u64) -> CallMetadata {
+    let mut headers = HeaderMap::new();
+    let token = format!("Bearer {generation}").parse().unwrap();
+    headers.insert("authorization", token);
+    CallMetadata {
+        headers,
+        generation,
+    }
+}
+
 /// A channel, and the other end of the one transport that it has.
 struct World {
     server: Server,
@@ -144,3 +211,6 @@ impl World {
         (response.unwrap(), request, answer)
     }
 }
+
+/// A unary method of every contract.
+const UNARY: &str = "/Cratis.Chronicle.Contracts.Clients.ConnectionService/ConnectionKeepAlive";

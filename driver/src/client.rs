@@ -1,9 +1,10 @@
 //! The handle that an application holds.
 
 use crate::{
-    Builder, Channel, ConnectError, Events, IntoConnectionString, Runtime, driver::View, pool::Live,
+    Builder, Channel, ConnectError, Events, IntoConnectionString, Runtime, driver::View,
+    pool::Live, retry::Refresh,
 };
-use chronicle_connection::{Command, ConnectionString, Event, Session, State};
+use chronicle_connection::{CallMetadata, Command, ConnectionString, Event, Session, State};
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -19,6 +20,7 @@ pub struct Client<R: Runtime> {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) view: watch::Receiver<View>,
     pub(crate) live: watch::Receiver<Option<Live<R>>>,
+    pub(crate) refresh: Option<Refresh>,
     pub(crate) events: broadcast::WeakSender<Event>,
     pub(crate) first_events: Arc<Mutex<Option<Events>>>,
 }
@@ -49,6 +51,13 @@ impl<R: Runtime> Client<R> {
     /// Where the connection stands.
     pub fn state(&self) -> State {
         self.view.borrow().state.clone()
+    }
+
+    /// What calls to the server of the session that is up must carry, for those that do not go
+    /// through a [`channel`](Self::channel); `None` without a session.
+    pub fn call_metadata(&self) -> Option<CallMetadata> {
+        let live = self.live.borrow();
+        live.as_ref().map(|live| live.metadata.clone())
     }
 
     /// Subscribes to what happens from now on. The first subscriber is also told what happened
@@ -110,6 +119,7 @@ impl<R: Runtime> Client<R> {
             self.live.clone(),
             self.commands.clone(),
         )
+        .refreshing(self.refresh.clone())
     }
 }
 
@@ -126,6 +136,7 @@ impl<R: Runtime> Clone for Client<R> {
             commands: self.commands.clone(),
             view: self.view.clone(),
             live: self.live.clone(),
+            refresh: self.refresh.clone(),
             events: self.events.clone(),
             first_events: Arc::clone(&self.first_events),
         }

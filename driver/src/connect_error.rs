@@ -11,7 +11,7 @@ pub enum ConnectError {
     ConnectionString(ConnectionStringError),
     /// The configuration contradicts itself, or asks for what there is not.
     Config(ConfigError),
-    /// The roots cannot be read, or there are none.
+    /// The roots or the client's certificate cannot be used.
     Tls(TlsSetupError),
     /// The system gives no random bytes.
     NoRandomness(String),

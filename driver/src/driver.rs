@@ -45,6 +45,8 @@ pub(crate) struct Driver<R: Runtime> {
     /// Inputs in a row that nobody had to wait for.
     pub(crate) in_a_row: u32,
     pub(crate) live: watch::Sender<Option<Live<R>>>,
+    /// Tells calls that a refresh has ended, one way or the other.
+    pub(crate) token_news: watch::Sender<()>,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) view: watch::Sender<View>,
 }
@@ -130,6 +132,9 @@ impl<R: Runtime> Driver<R> {
         });
         // Whoever sees the session may call at once.
         self.follow(session(&state));
+        if events().any(|event| matches!(event, Event::Token { .. })) {
+            self.token_news.send_replace(());
+        }
         self.view.send_if_modified(|view| {
             for event in events() {
                 // Nobody may be listening.
@@ -314,13 +319,17 @@ pub(crate) fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Repl
 
 fn log(event: &Event) {
     match event {
-        Event::Connecting { .. } | Event::Selected { .. } | Event::Compatible { .. } => {
+        Event::Connecting { .. }
+        | Event::Selected { .. }
+        | Event::Compatible { .. }
+        | Event::Token { error: None, .. } => {
             tracing::debug!("{event}");
         }
         Event::Connected(_) | Event::Closed => tracing::info!("{event}"),
         Event::ReserveFailed { .. }
         | Event::CandidateFailed { .. }
         | Event::BackingOff { .. }
+        | Event::Token { error: Some(_), .. }
         | Event::Disconnected { .. } => tracing::warn!("{event}"),
         Event::Failed(_) => tracing::error!("{event}"),
     }

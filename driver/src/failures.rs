@@ -83,6 +83,17 @@ fn tls_reason(error: &rustls::Error) -> TlsFailure {
         Tls::InvalidMessage(_) => TlsFailure::NotTls,
         Tls::NoApplicationProtocol
         | Tls::AlertReceived(AlertDescription::NoApplicationProtocol) => TlsFailure::NoHttp2,
+        Tls::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::NoCertificate
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied,
+        ) => TlsFailure::ClientCertificate,
         _ => TlsFailure::Other,
     }
 }

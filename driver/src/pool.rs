@@ -10,12 +10,11 @@ use crate::{
     tls::Tls,
     transport::{Lane, MAX_STREAMS, Transport},
 };
-use chronicle_connection::{Failure, FailureKind, Session};
+use chronicle_connection::{CallMetadata, Failure, FailureKind, Session};
 use futures_util::{
     FutureExt,
     future::{AbortHandle, Either, abortable, select},
 };
-use http::HeaderMap;
 use std::{
     collections::VecDeque,
     mem,
@@ -29,7 +28,7 @@ use tokio::sync::oneshot;
 pub(crate) struct Live<R: Runtime> {
     pub(crate) pool: Arc<Pool<R>>,
     /// What each call must carry.
-    pub(crate) metadata: HeaderMap,
+    pub(crate) metadata: CallMetadata,
 }
 
 /// The transports of one session.

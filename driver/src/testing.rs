@@ -8,9 +8,9 @@ use crate::{
     transport::Transport,
 };
 use bytes::Bytes;
-use chronicle_connection::{Endpoint, Failure, Host, Session};
+use chronicle_connection::{CallMetadata, Endpoint, Failure, Host, Session};
 use h2::{Reason, RecvStream, server::SendResponse};
-use http::{HeaderMap, Request};
+use http::Request;
 use rcgen::{CertificateParams, KeyPair};
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -82,7 +82,7 @@ impl Server {
     }
 
     pub(crate) fn trust(&self) -> Tls {
-        Tls::new(false, self.root.as_bytes()).unwrap()
+        Tls::new(false, self.root.as_bytes(), None).unwrap()
     }
 
     pub(crate) async fn tcp(&self) -> TcpStream {
@@ -148,7 +148,7 @@ impl Server {
     pub(crate) fn live(&self) -> Live<Tokio> {
         Live {
             pool: self.pool(),
-            metadata: HeaderMap::new(),
+            metadata: CallMetadata::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! TLS: always, 1.2 or 1.3, with ALPN `h2` alone.
 
-use crate::failures;
+use crate::{client_certificate::ClientCertificate, failures};
 use chronicle_connection::{Endpoint, Failure, FailureKind, Host, TlsFailure};
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_rustls::{TlsConnector, client::TlsStream};
@@ -21,8 +21,12 @@ pub(crate) struct Tls {
 
 impl Tls {
     /// Trusts the roots of the platform and those in `extra_roots` (PEM); any certificate at all if
-    /// `skip_validation`.
-    pub(crate) fn new(skip_validation: bool, extra_roots: &[u8]) -> Result<Self, TlsSetupError> {
+    /// `skip_validation`. Shows the certificate, where there is one, to servers that ask.
+    pub(crate) fn new(
+        skip_validation: bool,
+        extra_roots: &[u8],
+        certificate: Option<ClientCertificate>,
+    ) -> Result<Self, TlsSetupError> {
         let provider = Arc::new(ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = if skip_validation {
             tracing::warn!(
@@ -41,12 +45,17 @@ impl Tls {
                 })?,
             )
         };
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(TlsSetupError::new)?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(verifier);
+        let mut config = match certificate {
+            None => config.with_no_client_auth(),
+            Some(ClientCertificate { chain, key }) => config
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| TlsSetupError::Certificate(error.to_string()))?,
+        };
         config.alpn_protocols = vec![H2.to_vec()];
         Ok(Self {
             connector: Arc::new(config).into(),
@@ -76,23 +85,51 @@ impl Tls {
     }
 }
 
-/// Roots that cannot be used, or a platform without any.
+/// Why TLS cannot be set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsSetupError {
-    text: String,
+pub enum TlsSetupError {
+    /// Roots that cannot be used, or a platform without any.
+    Roots(String),
+    /// The file of the client's certificate cannot be read.
+    CertificateFile {
+        /// The file.
+        path: String,
+        /// What the system says.
+        error: String,
+    },
+    /// The password does not open the client's certificate, or is missing.
+    CertificatePassword,
+    /// The client's certificate, or its key, cannot be used.
+    Certificate(String),
+    /// The client's certificate is in PKCS#12, which this build cannot read.
+    NoPkcs12,
 }
 
 impl TlsSetupError {
     fn new(error: impl fmt::Display) -> Self {
-        Self {
-            text: error.to_string(),
-        }
+        Self::Roots(error.to_string())
     }
 }
 
 impl fmt::Display for TlsSetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TLS cannot be set up: {}", self.text)
+        match self {
+            Self::Roots(what) => write!(f, "TLS cannot be set up: {what}"),
+            Self::CertificateFile { path, error } => write!(
+                f,
+                "the client certificate {path:?} cannot be read ({error}); correct certificatePath"
+            ),
+            Self::CertificatePassword => f.write_str(
+                "the password does not open the client certificate; correct certificatePassword",
+            ),
+            Self::Certificate(what) => {
+                write!(f, "the client certificate cannot be used: {what}")
+            }
+            Self::NoPkcs12 => f.write_str(
+                "the client certificate is in PKCS#12, which this build cannot read; enable the \
+                 feature pkcs12, or use PEM",
+            ),
+        }
     }
 }
 

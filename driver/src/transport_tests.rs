@@ -149,7 +149,7 @@ async fn bad_certificates_are_told_apart() {
 #[tokio::test]
 async fn without_validation_any_certificate_will_do() {
     let server = Server::new().await;
-    let tls = Tls::new(true, b"").unwrap();
+    let tls = Tls::new(true, b"", None).unwrap();
     let to = server.endpoint("localhost");
     let (opened, _) = soon(async { tokio::join!(open(&tls, &to), server.accept()) }).await;
     opened.unwrap();
@@ -210,7 +210,7 @@ async fn the_only_address_of_a_name_is_named() {
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_a_dns_failure() {
     let to = Endpoint::new(Host::Name("no-such-host.invalid".to_owned()), 1);
-    let failure = soon(open(&Tls::new(true, b"").unwrap(), &to))
+    let failure = soon(open(&Tls::new(true, b"", None).unwrap(), &to))
         .await
         .err()
         .unwrap();
@@ -237,7 +237,7 @@ async fn an_address_that_refuses_hands_over_at_once_and_all_causes_are_named() {
         (a, Script::Fail(io::ErrorKind::ConnectionRefused)),
         (b, Script::Fail(io::ErrorKind::NetworkUnreachable)),
     ]);
-    let tls = Tls::new(true, b"").unwrap();
+    let tls = Tls::new(true, b"", None).unwrap();
     let failure = soon(runtime.open(&tls)).await.err().unwrap();
     assert_eq!(
         failure.to_string(),

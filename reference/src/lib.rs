@@ -23,7 +23,7 @@ pub mod model;
 mod server;
 
 pub use server::{
-    Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats,
+    Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats, TlsVersions,
 };
 
 /// What an application calls on a reference server: messages, client and server trait of the
@@ -41,6 +41,8 @@ pub mod paths {
     pub const COUNT: &str = "/connections/count";
     /// `POST`: a place among them.
     pub const RESERVE: &str = "/connections/reserve";
+    /// `POST`: a token for client credentials.
+    pub const TOKEN: &str = "/connect/token";
     /// Unary: sends a payload back.
     pub const ECHO_UNARY: &str = "/chronicle.reference.Echo/Unary";
     /// Server stream: sends payloads.

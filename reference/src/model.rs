@@ -6,11 +6,14 @@
 //! [`poll_timeout`](ServerModel::poll_timeout).
 
 mod config;
+mod identity;
 #[cfg(test)]
 mod tests;
 
 pub use config::{Age, FirstKeepAlive, ModelConfig, Verdict};
+pub use identity::Authentication;
 
+use crate::paths;
 use chronicle_connection::{Code, Status};
 use chronicle_connection_proto::{
     clients::{
@@ -18,8 +21,9 @@ use chronicle_connection_proto::{
         DescriptorSetResponse,
     },
     host::ServerVersionInfo,
-    paths,
 };
+use http::{HeaderMap, Response};
+use identity::Tokens;
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use std::{
@@ -46,6 +50,7 @@ pub struct ServerModel {
     reservations: VecDeque<Instant>,
     next_check: Instant,
     next_key: u64,
+    tokens: Tokens,
 }
 
 /// A registration.
@@ -75,6 +80,7 @@ impl ServerModel {
             due: BTreeSet::new(),
             reservations: VecDeque::new(),
             next_key: 0,
+            tokens: Tokens::default(),
         }
     }
 
@@ -93,6 +99,31 @@ impl ServerModel {
     pub fn reserve(&mut self, now: Instant) {
         self.advance(now);
         self.reservations.push_back(now);
+    }
+
+    /// `POST /connect/token` with this form.
+    pub fn token(&mut self, now: Instant, form: &[u8]) -> Response<String> {
+        let known = self.config.authentication.as_ref();
+        self.tokens.answer(now, known, form)
+    }
+
+    /// Forgets every token that was given out.
+    pub fn reset_tokens(&mut self) {
+        self.tokens.reset();
+    }
+
+    /// Whether a request with these headers may go to this path. One that may not is answered with
+    /// HTTP 401.
+    pub fn admits(&self, now: Instant, path: &str, headers: &HeaderMap) -> bool {
+        let Some(known) = &self.config.authentication else {
+            return true;
+        };
+        let is_anonymous = match path {
+            paths::COUNT | paths::RESERVE | paths::TOKEN => true,
+            paths::CHECK_COMPATIBILITY | paths::GET_DESCRIPTOR_SET => known.anonymous_check,
+            _ => false,
+        };
+        is_anonymous || self.tokens.admit(now, known, headers)
     }
 
     /// `Connect`: registers a client in place of one with the same id, and clears the oldest
@@ -205,20 +236,6 @@ impl ServerModel {
             version: self.config.version.clone(),
             commit_sha: String::new(),
         })
-    }
-
-    /// Whether a request of this path, with this API key, is let in. The methods of a session need
-    /// the key, those that prove the contract do not.
-    pub fn admits(&self, path: &str, api_key: Option<&[u8]>) -> bool {
-        let needs_key = [
-            paths::CONNECT,
-            paths::CONNECTION_KEEP_ALIVE,
-            paths::GET_VERSION_INFO,
-        ];
-        match &self.config.api_key {
-            Some(key) if needs_key.contains(&path) => api_key == Some(key.as_bytes()),
-            Some(_) | None => true,
-        }
     }
 
     /// The next keep-alive to send, if one is due. A server that was not polled for a while sends

@@ -10,6 +10,7 @@ mod tls;
 pub use cluster::Cluster;
 pub use faults::{Alpn, Answer, Fault, Faults};
 pub use shared::{FaultsHandle, Stats};
+pub use tls::TlsVersions;
 
 use crate::model::ModelConfig;
 use axum::Router;
@@ -27,7 +28,7 @@ use tls::Tls;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     select,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -42,6 +43,12 @@ pub struct ServerOptions {
     pub names: Vec<String>,
     /// The certificate has expired.
     pub expired: bool,
+    /// The certificate is for years to come.
+    pub not_yet_valid: bool,
+    /// Clients need a certificate that one of these roots (PEM) vouches for; `None` asks for none.
+    pub client_roots: Option<String>,
+    /// Which versions of TLS the server speaks.
+    pub tls: TlsVersions,
 }
 
 impl Default for ServerOptions {
@@ -53,6 +60,9 @@ impl Default for ServerOptions {
                 .map(String::from)
                 .into(),
             expired: false,
+            not_yet_valid: false,
+            client_roots: None,
+            tls: TlsVersions::default(),
         }
     }
 }
@@ -73,8 +83,13 @@ impl Server {
     ///
     /// # Errors
     /// Where the port cannot be had.
-    pub async fn start(options: ServerOptions) -> io::Result<Self> {
+    pub async fn start(mut options: ServerOptions) -> io::Result<Self> {
         let reserved = bind(options.port)?;
+        if let Some(known) = &mut options.model.authentication {
+            // Servers that were started with the same options have issuers of their own.
+            let port = reserved.local_addr()?.port();
+            known.issuer = format!("{}{port}", known.issuer);
+        }
         let faults = Faults {
             model: options.model.clone(),
             ..Faults::default()
@@ -145,7 +160,7 @@ impl Server {
     pub async fn restart(&mut self) -> io::Result<()> {
         self.kill().await;
         self.shared.forget();
-        let (tls, certificate_pem) = Tls::new(&self.options.names, self.options.expired)?;
+        let (tls, certificate_pem) = Tls::new(&self.options)?;
         let listener = bind(self.port())?.listen(BACKLOG)?;
         self.certificate_pem = certificate_pem;
         let tasks = Tasks::default();
@@ -254,8 +269,10 @@ impl Host {
         else {
             return;
         };
-        let Ok(stream) = self.tls.acceptor(alpn).accept(stream).await else {
-            return;
+        let accepting = self.tls.acceptor(alpn).accept(stream).into_fallible();
+        let stream = match accepting.await {
+            Ok(stream) => stream,
+            Err((_, stream)) => return part(&stream).await,
         };
         self.shared.count(|stats| stats.handshakes += 1);
         let mut http = auto::Builder::new(self.tasks);
@@ -271,6 +288,23 @@ impl Host {
     }
 }
 
+/// Leaves a client the time to read why it is refused: what it sends meanwhile would otherwise reset
+/// the connection, and the reason with it.
+async fn part(stream: &TcpStream) {
+    let read = async {
+        let mut ignored = [0; 1024];
+        while stream.readable().await.is_ok() {
+            match stream.try_read(&mut ignored) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    };
+    let _ = timeout(PARTING, read).await;
+}
+
 /// A second handle of a socket, to set options while the first is in use elsewhere.
 fn with_handle(stream: TcpStream) -> io::Result<(TcpStream, TcpSocket)> {
     stream.set_nodelay(true)?;
@@ -279,6 +313,7 @@ fn with_handle(stream: TcpStream) -> io::Result<(TcpStream, TcpSocket)> {
     Ok((TcpStream::from_std(stream)?, handle))
 }
 
+const PARTING: Duration = Duration::from_secs(1);
 const BACKLOG: u32 = 1024;
 /// As real servers have it (Kestrel's default).
 const MAX_STREAMS: u32 = 100;

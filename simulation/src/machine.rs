@@ -8,7 +8,9 @@ use crate::{
     Setup, Trace,
     trace::{render_input, render_output},
 };
-use chronicle_connection::{Command, Connection, Input, Output, State, Stats, WaitReason};
+use chronicle_connection::{
+    CallMetadata, Command, Connection, Input, Output, State, Stats, WaitReason,
+};
 use ledger::{Broken, Ledger};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
@@ -121,6 +123,11 @@ impl Machine {
     /// When the machine wants to be woken.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.connection.poll_timeout()
+    }
+
+    /// What an application call must carry now.
+    pub fn call_metadata(&self) -> CallMetadata {
+        self.connection.call_metadata()
     }
 
     /// Why it wants to be woken.

@@ -25,6 +25,7 @@ pub fn request_of(output: &Output) -> Option<Request> {
         Output::Http { request, .. } => match (request.method(), request.uri().path()) {
             (&Method::GET, "/connections/count") => Some(Request::Count),
             (&Method::POST, "/connections/reserve") => Some(Request::Reserve),
+            (&Method::POST, "/connect/token") => Some(Request::Token),
             (_, _) => None,
         },
         Output::Unary(call) => match call.path {

@@ -11,6 +11,7 @@ pub(crate) mod closing;
 pub(crate) mod connecting;
 pub(crate) mod dropping;
 pub(crate) mod enduring;
+pub(crate) mod proving;
 pub(crate) mod refusing;
 pub(crate) mod securing;
 pub(crate) mod subscribing;
@@ -75,10 +76,25 @@ macro_rules! scenarios {
                 a_flood_of_keep_alives_is_answered_by_and_by
                 clients_outlive_servers_that_fail_in_every_way
             }
+            proving {
+                a_token_goes_with_calls_of_every_shape_and_replaces_what_the_caller_left
+                an_api_key_is_enough
+                a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once
+                an_endpoint_that_fails_is_survived_in_each_way
+                a_redirect_of_the_token_endpoint_is_not_followed
+                nothing_secret_goes_to_servers_that_were_not_chosen_or_not_trusted
+                failover_keeps_the_token_and_renews_it_where_it_is_refused
+                tokens_of_a_second_are_renewed_without_a_refused_call
+                refused_calls_share_one_new_token_and_are_sent_once_more
+                what_must_not_be_sent_twice_is_not
+                a_call_is_refused_twice_at_most
+            }
             securing {
                 a_certificate_that_nobody_vouches_for_is_refused
                 extra_roots_vouch_for_a_server_by_name_and_by_address
                 what_is_wrong_with_the_tls_of_a_server_is_told_apart
+                sessions_come_up_over_tls_1_2_and_1_3
+                a_server_may_ask_for_a_client_certificate
                 a_server_without_tls_is_told_as_such
                 validation_asked_for_in_code_or_string_is_on
             }

@@ -10,7 +10,7 @@ use chronicle_connection_driver::{
 };
 use chronicle_reference_server::{
     Faults,
-    model::{Age, ModelConfig, Verdict},
+    model::{Age, Authentication, ModelConfig, Verdict},
     paths,
 };
 use std::net::Ipv4Addr;
@@ -108,7 +108,10 @@ pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version
             model.age = Age::WithoutCheck;
             model.version = version.unwrap_or_default().to_owned();
             model.tells_version = version.is_some();
-            model.api_key = (!key.is_empty()).then(|| key.to_owned());
+            model.authentication = (!key.is_empty()).then(|| Authentication {
+                api_key: key.to_owned(),
+                ..Authentication::default()
+            });
             model.schema = format!("{}\r\n{}", ModelConfig::default().schema, orders(""));
         });
         let options = match key {

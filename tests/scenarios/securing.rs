@@ -2,11 +2,12 @@
 
 use super::world::{World, impatient, quick};
 use chronicle_connection_driver::{
-    Builder, Client, Runtime,
-    core::{CandidateError, FailureKind, FatalError, TlsFailure},
+    Builder, Client, ConnectError, Runtime, TlsSetupError,
+    core::{CandidateError, ConfigError, FailureKind, FatalError, TlsFailure},
 };
-use chronicle_reference_server::{Alpn, ServerOptions};
+use chronicle_reference_server::{Alpn, ServerOptions, TlsVersions};
 use std::{
+    env, fs,
     io::{Read as _, Write as _},
     net::TcpListener,
     thread,
@@ -46,12 +47,17 @@ pub(crate) async fn what_is_wrong_with_the_tls_of_a_server_is_told_apart<R: Runt
         expired: true,
         ..quick()
     };
-    let world = World::<R>::with(vec![elsewhere, expired, quick(), quick()]).await;
-    world.set(2, |faults| faults.alpn = Alpn::Http1);
-    world.set(3, |faults| faults.alpn = Alpn::Unknown);
+    let future = ServerOptions {
+        not_yet_valid: true,
+        ..quick()
+    };
+    let world = World::<R>::with(vec![elsewhere, expired, future, quick(), quick()]).await;
+    world.set(3, |faults| faults.alpn = Alpn::Http1);
+    world.set(4, |faults| faults.alpn = Alpn::Unknown);
     for (server, expected) in world.servers().iter().zip([
         TlsFailure::WrongName,
         TlsFailure::Expired,
+        TlsFailure::NotYetValid,
         TlsFailure::NoHttp2,
         TlsFailure::NoHttp2,
     ]) {
@@ -60,6 +66,71 @@ pub(crate) async fn what_is_wrong_with_the_tls_of_a_server_is_told_apart<R: Runt
             tls_failure(&world, builder.extra_roots(server.certificate_pem())).await;
         assert_eq!(failure, expected, "{text}");
         assert!(text.contains(&expected.to_string()), "{text}");
+    }
+}
+
+pub(crate) async fn sessions_come_up_over_tls_1_2_and_1_3<R: Runtime>() {
+    for tls in [TlsVersions::Tls12, TlsVersions::Tls13] {
+        let world = World::<R>::with(vec![ServerOptions { tls, ..quick() }]).await;
+        let server = &world.servers()[0];
+        let builder = validating::<R>("localhost", server.port());
+        let builder = builder.extra_roots(server.certificate_pem());
+        world.soon("a session", builder.connect()).await.unwrap();
+    }
+}
+
+pub(crate) async fn a_server_may_ask_for_a_client_certificate<R: Runtime>() {
+    let (certificate, key) = client_certificate("client");
+    let (stranger, strange_key) = client_certificate("stranger");
+    let pem = [certificate.as_str(), &key].concat();
+    for tls in [TlsVersions::Tls12, TlsVersions::Tls13] {
+        let options = ServerOptions {
+            tls,
+            client_roots: Some(certificate.clone()),
+            ..quick()
+        };
+        let world = World::<R>::with(vec![options]).await;
+        let port = world.servers()[0].port();
+        let file = env::temp_dir().join(format!("chronicle-client-{port}.pem"));
+        fs::write(&file, &pem).unwrap();
+        let path = file.display().to_string();
+        let in_string = format!("&certificatePath={path}");
+        for builder in [
+            world.builder().client_certificate(pem.as_str()),
+            world.builder().client_certificate_path(path.as_str()),
+            impatient(Client::builder(world.string_with(&in_string))),
+        ] {
+            let client = world.soon("a session", builder.connect()).await.unwrap();
+            client.close().await;
+        }
+        fs::remove_file(&file).unwrap();
+
+        let strange = [stranger.as_str(), &strange_key].concat();
+        for builder in [world.builder(), world.builder().client_certificate(strange)] {
+            let error = world.refused(builder.connect_timeout(Some(SHORT))).await;
+            let text = error.to_string();
+            assert!(
+                text.contains("asks for a client certificate"),
+                "{tls:?}: {text}"
+            );
+        }
+
+        let missing = world
+            .builder()
+            .client_certificate_path(path.as_str())
+            .start();
+        let error = missing.err().unwrap();
+        assert!(
+            matches!(
+                error,
+                ConnectError::Tls(TlsSetupError::CertificateFile { .. })
+            ),
+            "{error}"
+        );
+        let twice = world.builder().client_certificate(pem.as_str());
+        let error = twice.client_certificate_path("other.pem").start().err();
+        let contradiction = ConfigError::Contradiction("certificatePath");
+        assert_eq!(error, Some(ConnectError::Config(contradiction)));
     }
 }
 
@@ -104,6 +175,16 @@ pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Runtime>() {
         let (failure, text) = tls_failure(&world, builder).await;
         assert_eq!(failure, TlsFailure::UnknownIssuer, "{text}");
     }
+}
+
+/// A certificate and its key, as PEM.
+fn client_certificate(name: &str) -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut certificate = rcgen::CertificateParams::default();
+    let subject = &mut certificate.distinguished_name;
+    subject.push(rcgen::DnType::CommonName, name);
+    let certificate = certificate.self_signed(&key).unwrap();
+    (certificate.pem(), key.serialize_pem())
 }
 
 /// A client that validates, and gives up soon.

@@ -162,6 +162,7 @@ async fn verdict(client: &Client, version: String) -> Result<Report, Problem> {
             Event::Connecting { .. }
             | Event::Selected { .. }
             | Event::ReserveFailed { .. }
+            | Event::Token { .. }
             | Event::CandidateFailed { .. }
             | Event::BackingOff { .. }
             | Event::Connected(_)

@@ -143,6 +143,12 @@ pub(crate) fn command(arguments: &[&str], variable: Option<&str>) -> Command {
     command
 }
 
+/// The string of a world, with `id:secret@` in it.
+pub(crate) fn with_credentials(world: &World, credentials: &str) -> String {
+    let begin = format!("chronicle://{credentials}");
+    world.string.replacen("chronicle://", &begin, 1)
+}
+
 pub(crate) fn events(lines: &[String]) -> Vec<Value> {
     lines.iter().map(|line| parse(line)).collect()
 }

@@ -33,7 +33,6 @@ pub(super) struct Checking {
     pub(super) deadline: Instant,
     step: Step,
     on: Id,
-    /// Whether the call at hand carries the credentials.
     authenticated: bool,
     answer: Option<Bytes>,
 }
@@ -55,6 +54,10 @@ pub(super) enum Verdict {
         missing_on_server: Vec<Incompatibility>,
     },
     Failed(CandidateError),
+    /// The server wants to know who asks.
+    Unauthenticated(Status),
+    /// The next call needs a token, and there is none.
+    NeedsToken,
 }
 
 impl Checking {
@@ -68,6 +71,29 @@ impl Checking {
             authenticated: false,
             answer: None,
         }
+    }
+
+    /// Whether the call at hand carries the credentials.
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.authenticated
+    }
+
+    /// Makes the call that is due, once more if it was made, with the credentials.
+    pub(super) fn authenticate<R: Rng>(&mut self, cx: &mut Context<R>) {
+        self.call(true, cx);
+    }
+
+    /// Goes on without what an unauthenticated call cannot tell; `None` where that is all.
+    pub(super) fn go_without<R: Rng>(&self, cx: &Context<R>) -> Option<Verdict> {
+        match self.step {
+            Step::GetVersionInfo { .. } => Some(self.compare("", cx)),
+            Step::CheckCompatibility | Step::GetDescriptorSet => None,
+        }
+    }
+
+    /// The request that is awaited.
+    pub(super) fn request(&self) -> Request {
+        self.step.request()
     }
 
     /// The time is up.
@@ -101,7 +127,10 @@ impl Checking {
     fn finished<R: Rng>(&mut self, status: &Status, cx: &mut Context<R>) -> Verdict {
         if status.is_unimplemented() {
             return match self.step {
-                Step::CheckCompatibility => self.call(Step::GetDescriptorSet, false, cx),
+                Step::CheckCompatibility => {
+                    self.step = Step::GetDescriptorSet;
+                    self.call(false, cx)
+                }
                 Step::GetDescriptorSet => Verdict::Failed(incompatible(
                     cx,
                     Versions::default(),
@@ -123,18 +152,10 @@ impl Checking {
                 },
             };
         }
-        match (&self.step, status.code) {
-            (Step::CheckCompatibility | Step::GetDescriptorSet, Code::Unauthenticated) => {
-                if !self.authenticated && cx.config.api_key.is_some() {
-                    return self.call(self.step.clone(), true, cx);
-                }
-                Verdict::Failed(CandidateError::Credentials {
-                    request: self.step.request(),
-                    status: status.clone(),
-                })
-            }
-            (_, _) => self.failed(CallError::Status(status.clone()), false, cx),
+        if status.code == Code::Unauthenticated {
+            return Verdict::Unauthenticated(status.clone());
         }
+        self.failed(CallError::Status(status.clone()), false, cx)
     }
 
     /// Any reported incompatibility refuses: a false flag, or a true one with findings.
@@ -166,7 +187,11 @@ impl Checking {
         match schema {
             Ok(server) => {
                 let server = Box::new(server);
-                self.call(Step::GetVersionInfo { server }, true, cx)
+                self.step = Step::GetVersionInfo { server };
+                if cx.lacks_token() {
+                    return Verdict::NeedsToken;
+                }
+                self.call(true, cx)
             }
             Err(text) => self.failed(CallError::Malformed(text), false, cx),
         }
@@ -216,9 +241,8 @@ impl Checking {
         }
     }
 
-    fn call<R: Rng>(&mut self, step: Step, authenticated: bool, cx: &mut Context<R>) -> Verdict {
-        self.id = send(&step, self.on, authenticated, cx);
-        self.step = step;
+    fn call<R: Rng>(&mut self, authenticated: bool, cx: &mut Context<R>) -> Verdict {
+        self.id = send(&self.step, self.on, authenticated, cx);
         self.authenticated = authenticated;
         self.answer = None;
         Verdict::Pending

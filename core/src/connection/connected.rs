@@ -7,14 +7,15 @@ use super::{
     backing_off::BackingOff,
     context::{Context, check_limit, wrong_kind},
     earliest,
+    fetching::Fetching,
     handshaking::KEEP_ALIVE_LIMIT,
 };
-use crate::{Code, DropCause, Event, Id, Output, Reply, Session};
+use crate::{Code, DropCause, Event, Id, Output, Reply, Session, Status, TokenError};
 use bytes::Bytes;
 use chronicle_connection_proto::{clients::ConnectionKeepAlive, paths};
 use prost::Message as _;
 use rand_core::Rng;
-use std::time::Instant;
+use std::{mem, time::Instant};
 
 #[derive(Debug, Clone)]
 pub(super) struct Connected {
@@ -31,12 +32,26 @@ pub(super) struct Connected {
     newest: Option<Answer>,
     /// A keep-alive that could not be answered at once.
     pending: bool,
+    token: Option<Fetching>,
+    refusal: Refusal,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     id: Id,
     sent: Instant,
+    /// Of the credentials that it carried.
+    generation: u64,
+}
+
+/// Whether the server refused the credentials of an answer.
+#[derive(Debug, Clone)]
+enum Refusal {
+    No,
+    /// It did, with this status; a new token is awaited, and no answer sent without it.
+    Renewing(Status),
+    /// The new token was sent, and nothing is known of it yet.
+    Retried,
 }
 
 impl Connected {
@@ -65,6 +80,8 @@ impl Connected {
             answers: Vec::new(),
             newest: None,
             pending: true,
+            token: None,
+            refusal: Refusal::No,
         };
         connected.answer_pending(cx);
         Phase::Connected(connected)
@@ -81,7 +98,7 @@ impl Connected {
     pub(super) fn deadline<R>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
         let timing = &cx.config.timing;
         let pace = match self.newest {
-            Some(newest) if self.pending && self.answers.len() < MOST_ANSWERS => {
+            Some(newest) if self.may_answer() => {
                 Some((newest.sent + timing.answer_pace, WaitReason::AnswerPace))
             }
             Some(_) | None => None,
@@ -97,7 +114,16 @@ impl Connected {
                 .first()
                 .map(|oldest| (oldest.sent + timing.keep_alive, WaitReason::Acknowledgement)),
             pace,
+            self.token_deadline(cx),
         ])
+    }
+
+    fn token_deadline<R>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
+        if let Some(token) = &self.token {
+            return Some((token.deadline, WaitReason::Token));
+        }
+        let due = cx.tokens.as_ref()?.due(cx.now)?;
+        Some((due, WaitReason::TokenRefresh))
     }
 
     pub(super) fn expire<R: Rng>(mut self, due: Instant, cx: &mut Context<R>) -> Phase {
@@ -118,11 +144,37 @@ impl Connected {
             cx.cancel(oldest.id);
             self.ended(oldest.id);
         }
+        match self.token_deadline(cx) {
+            Some((at, WaitReason::Token)) if at <= due => {
+                let result = self.token.take().map_or(Ok(()), |token| token.expire(cx));
+                return self.token_came(result, cx);
+            }
+            Some((at, _)) if at <= due => self.token = Fetching::begin(self.on, cx),
+            Some(_) | None => {}
+        }
         self.answer_pending(cx);
         Phase::Connected(self)
     }
 
-    pub(super) fn on_reply<R: Rng>(self, id: Id, reply: &Reply, cx: &mut Context<R>) -> Phase {
+    /// A server rejected the token of a generation: gets a newer one, if there is none yet.
+    pub(super) fn refresh_token<R: Rng>(mut self, rejected: u64, cx: &mut Context<R>) -> Phase {
+        cx.reject_token(rejected);
+        let Some(tokens) = &cx.tokens else {
+            return Phase::Connected(self);
+        };
+        if tokens.token(cx.now).is_some() {
+            cx.tell_token(None);
+        } else if self.token.is_none() {
+            if tokens.is_throttled(cx.now) {
+                cx.tell_token(Some(TokenError::Throttled));
+            } else {
+                self.token = Fetching::begin(self.on, cx);
+            }
+        }
+        Phase::Connected(self)
+    }
+
+    pub(super) fn on_reply<R: Rng>(mut self, id: Id, reply: &Reply, cx: &mut Context<R>) -> Phase {
         if id == self.on {
             let cause = match reply {
                 Reply::GoingAway { code } => DropCause::GoingAway { code: *code },
@@ -140,6 +192,10 @@ impl Connected {
         }
         if id == self.stream {
             return self.on_stream_reply(reply, cx);
+        }
+        if let Some(token) = self.token.take_if(|token| token.id == id) {
+            let result = token.on_reply(reply, cx);
+            return self.token_came(result, cx);
         }
         match self.answers.iter().copied().find(|answer| answer.id == id) {
             Some(answer) => self.on_answer_reply(answer, reply, cx),
@@ -183,11 +239,16 @@ impl Connected {
             Reply::Message(_) => return Phase::Connected(self),
             Reply::Finished(status) if status.code == Code::Ok => {
                 cx.stats.acknowledged += 1;
+                if matches!(self.refusal, Refusal::Retried) {
+                    self.refusal = Refusal::No;
+                }
                 self.acknowledged = self.acknowledged.map(|sent| sent.max(answer.sent));
             }
             Reply::Finished(status) if status.is_unimplemented() => self.acknowledged = None,
             Reply::Finished(status) if status.code == Code::Unauthenticated => {
-                return self.drop_session(DropCause::Credentials(status.clone()), cx);
+                if !self.renews(answer.generation, status, cx) {
+                    return self.drop_session(DropCause::Credentials(status.clone()), cx);
+                }
             }
             // No other failure drops the session by itself: the clock decides.
             Reply::Finished(_) | Reply::Failed(_) => {}
@@ -200,9 +261,55 @@ impl Connected {
         Phase::Connected(self)
     }
 
+    /// Whether refused credentials can be, or have been, renewed: once.
+    fn renews<R: Rng>(&mut self, generation: u64, status: &Status, cx: &mut Context<R>) -> bool {
+        let Some(tokens) = &cx.tokens else {
+            return false;
+        };
+        if generation < tokens.generation() && tokens.token(cx.now).is_some() {
+            // The refusal of an older token says nothing of the newest.
+            self.pending = true;
+            return true;
+        }
+        match self.refusal {
+            Refusal::No => {
+                cx.reject_token(generation);
+                self.refusal = Refusal::Renewing(status.clone());
+                if self.token.is_none() {
+                    self.token = Fetching::begin(self.on, cx);
+                }
+                true
+            }
+            Refusal::Renewing(_) => true,
+            Refusal::Retried => false,
+        }
+    }
+
+    /// Answers once more with the new token, if the old one was refused.
+    fn token_came<R: Rng>(mut self, result: Result<(), TokenError>, cx: &mut Context<R>) -> Phase {
+        match (mem::replace(&mut self.refusal, Refusal::No), result) {
+            (Refusal::Renewing(_), Ok(())) => {
+                self.refusal = Refusal::Retried;
+                self.pending = true;
+                self.answer_pending(cx);
+            }
+            (Refusal::Renewing(status), Err(_)) => {
+                return self.drop_session(DropCause::Credentials(status), cx);
+            }
+            (refusal @ (Refusal::No | Refusal::Retried), _) => self.refusal = refusal,
+        }
+        Phase::Connected(self)
+    }
+
     fn ended(&mut self, id: Id) {
         self.answers.retain(|answer| answer.id != id);
         self.newest.take_if(|newest| newest.id == id);
+    }
+
+    /// Whether there is something to answer, and nothing but the newest answer holds it back.
+    fn may_answer(&self) -> bool {
+        let renewing = matches!(self.refusal, Refusal::Renewing(_));
+        self.pending && !renewing && self.answers.len() < MOST_ANSWERS
     }
 
     /// Answers the pending keep-alive if the newest answer does not hold it back.
@@ -210,9 +317,10 @@ impl Connected {
         let held_back = self
             .newest
             .is_some_and(|newest| cx.now < newest.sent + cx.config.timing.answer_pace);
-        if !self.pending || held_back || self.answers.len() >= MOST_ANSWERS {
+        if held_back || !self.may_answer() {
             return;
         }
+        let generation = cx.call_metadata().generation;
         let answer = ConnectionKeepAlive {
             connection_id: self.session.connection_id.to_string(),
         };
@@ -225,14 +333,21 @@ impl Connected {
             KEEP_ALIVE_LIMIT,
         );
         cx.stats.answers += 1;
-        let answer = Answer { id, sent: cx.now };
+        let answer = Answer {
+            id,
+            sent: cx.now,
+            generation,
+        };
         self.answers.push(answer);
         self.newest = Some(answer);
         self.pending = false;
     }
 
     /// Ends the session and goes for the next one by the very same path.
-    fn drop_session<R: Rng>(self, cause: DropCause, cx: &mut Context<R>) -> Phase {
+    fn drop_session<R: Rng>(mut self, cause: DropCause, cx: &mut Context<R>) -> Phase {
+        if let Some(token) = self.token.take() {
+            token.abandon(cx);
+        }
         if !matches!(cause, DropCause::TransportClosed(_)) {
             self.hang_up(cx);
         }

@@ -1,13 +1,13 @@
 //! What every phase works with: the configuration, the time, the generator, the outputs, and what a
 //! connection remembers across attempts.
 
-use super::{Stats, random};
+use super::{CallMetadata, Stats, random};
 use crate::{
     AttemptError, Call, Config, Contract, Endpoint, Event, Failure, FailureKind, Id, Jitter,
-    Output, Reply,
+    Output, Reply, Token, TokenError, TokenMachine, config::Credentials,
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, header};
 use rand_core::Rng;
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -24,6 +24,8 @@ pub(super) struct Context<R> {
     pub(super) outputs: VecDeque<Output>,
     pub(super) stats: Stats,
     pub(super) memory: Memory,
+    /// Where the mode of authentication is by tokens. They survive reconnects and servers.
+    pub(super) tokens: Option<TokenMachine>,
     next_id: u64,
 }
 
@@ -48,7 +50,12 @@ pub(super) struct Memory {
 
 impl<R: Rng> Context<R> {
     pub(super) fn new(config: Config, contract: Contract, rng: R, now: Instant) -> Self {
+        let tokens = match &config.credentials {
+            Credentials::None | Credentials::ApiKey(_) => None,
+            Credentials::Client { id, secret } => Some(TokenMachine::new(id, secret.clone())),
+        };
         Self {
+            tokens,
             config,
             contract,
             rng,
@@ -84,10 +91,14 @@ impl<R: Rng> Context<R> {
     }
 
     pub(super) fn http(&mut self, on: Id, method: Method, path: &'static str, limit: usize) -> Id {
-        let id = self.mint();
         let mut request = http::Request::new(Bytes::new());
         *request.method_mut() = method;
         *request.uri_mut() = http::Uri::from_static(path);
+        self.send(on, request, limit)
+    }
+
+    pub(super) fn send(&mut self, on: Id, request: http::Request<Bytes>, limit: usize) -> Id {
+        let id = self.mint();
         self.outputs.push_back(Output::Http {
             id,
             on,
@@ -109,7 +120,7 @@ impl<R: Rng> Context<R> {
     ) -> Id {
         let id = self.mint();
         let metadata = if authenticated {
-            self.call_metadata()
+            self.call_metadata().headers
         } else {
             HeaderMap::new()
         };
@@ -156,16 +167,56 @@ impl<R: Rng> Context<R> {
         }
     }
 
-    pub(super) fn call_metadata(&self) -> HeaderMap {
-        let mut metadata = HeaderMap::new();
-        if let Some(key) = &self.config.api_key {
-            // The connection string refuses keys that are no header values, so `Err` is out of reach.
-            if let Ok(mut value) = HeaderValue::from_str(key.expose()) {
-                value.set_sensitive(true);
-                metadata.insert("api-key", value);
+    pub(super) fn call_metadata(&self) -> CallMetadata {
+        let mut headers = HeaderMap::new();
+        let mut generation = 0;
+        match &self.config.credentials {
+            Credentials::None => {}
+            Credentials::ApiKey(key) => {
+                // The connection string refuses keys that are no header values, so `Err` is out of
+                // reach.
+                if let Ok(mut value) = HeaderValue::from_str(key.expose()) {
+                    value.set_sensitive(true);
+                    headers.insert("api-key", value);
+                }
+            }
+            Credentials::Client { .. } => {
+                let token = self.tokens.as_ref().and_then(|all| all.token(self.now));
+                if let Some(token) = token {
+                    headers.insert(header::AUTHORIZATION, token.authorization());
+                    generation = token.generation();
+                }
             }
         }
-        metadata
+        CallMetadata {
+            headers,
+            generation,
+        }
+    }
+
+    /// Never serves the token of this generation again.
+    pub(super) fn reject_token(&mut self, generation: u64) {
+        if let Some(tokens) = &mut self.tokens {
+            tokens.reject(generation);
+        }
+    }
+
+    /// Whether tokens are the mode and none is at hand.
+    pub(super) fn lacks_token(&self) -> bool {
+        let lacks = |tokens: &TokenMachine| tokens.token(self.now).is_none();
+        self.tokens.as_ref().is_some_and(lacks)
+    }
+
+    /// Tells what became of a wish for a token, where tokens are the mode.
+    pub(super) fn tell_token(&mut self, error: Option<TokenError>) {
+        if let Some(tokens) = &self.tokens {
+            let left = |token: &Token| token.expires_at().saturating_duration_since(self.now);
+            self.emit(Event::Token {
+                generation: tokens.generation(),
+                expires_in: tokens.token(self.now).map(left),
+                error,
+            });
+        }
     }
 
     /// Takes the next rung of the ladder and draws its wait.

@@ -21,20 +21,20 @@ mod backing_off;
 mod checking;
 mod connected;
 mod context;
+mod fetching;
 mod handshaking;
 mod random;
 mod selecting;
 mod state;
 
-pub use state::{State, Stats, WaitReason};
+pub use state::{CallMetadata, State, Stats, WaitReason};
 
-use crate::{Command, Config, Contract, Event, FatalError, Id, Input, Output, Reply};
+use crate::{Command, Config, Contract, Event, FatalError, Id, Input, Output, Reply, TokenError};
 use attempt::Attempt;
 use backing_off::BackingOff;
 use connected::Connected;
 use context::Context;
 use handshaking::Handshaking;
-use http::HeaderMap;
 use rand_core::Rng;
 use selecting::Selecting;
 use std::{
@@ -184,8 +184,8 @@ impl<R: Rng> Connection<R> {
         &self.context.stats
     }
 
-    /// The metadata that an application call must carry now. Secret values are marked sensitive.
-    pub fn call_metadata(&self) -> HeaderMap {
+    /// What an application call must carry now.
+    pub fn call_metadata(&self) -> CallMetadata {
         self.context.call_metadata()
     }
 
@@ -209,6 +209,18 @@ impl<R: Rng> Connection<R> {
                 | Phase::Handshaking(_)
                 | Phase::Connected(_)
                 | Phase::Stopped => phase,
+            }),
+            Command::RefreshToken { rejected } => self.advance(|phase, cx| match phase {
+                Phase::Connected(connected) => connected.refresh_token(rejected, cx),
+                Phase::Idle
+                | Phase::Selecting(_)
+                | Phase::Handshaking(_)
+                | Phase::BackingOff(_) => {
+                    cx.reject_token(rejected);
+                    cx.tell_token(Some(TokenError::NoSession));
+                    phase
+                }
+                Phase::Stopped => phase,
             }),
             Command::Close => {
                 if matches!(self.phase, Phase::Stopped) {

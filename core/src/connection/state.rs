@@ -1,6 +1,7 @@
 //! What can be asked of a connection.
 
 use crate::{Endpoint, Session};
+use http::HeaderMap;
 
 /// Where a connection stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,16 @@ pub enum State {
     Stopped,
 }
 
+/// What an application call must carry now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallMetadata {
+    /// The entries to set, replacing what stands there. Secret values are marked sensitive.
+    pub headers: HeaderMap,
+    /// The generation of the credentials, for
+    /// [`Command::RefreshToken`](crate::Command::RefreshToken); 0 where they cannot be refreshed.
+    pub generation: u64,
+}
+
 /// Why a deadline exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitReason {
@@ -37,6 +48,10 @@ pub enum WaitReason {
     Reserve,
     /// The compatibility check.
     Check,
+    /// A token request.
+    Token,
+    /// A token is to be refreshed ahead of its expiry.
+    TokenRefresh,
     /// The first keep-alive.
     FirstKeepAlive,
     /// The next keep-alive.

@@ -55,6 +55,20 @@ impl Schema {
         !self.services.is_empty()
     }
 
+    /// Whether a gRPC path, `/package.Service/Method`, is that of a declared unary method.
+    pub fn is_unary(&self, path: &str) -> bool {
+        let names = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+        let Some((service, method)) = names else {
+            return false;
+        };
+        let service = self.find(&self.services, service.as_bytes());
+        let methods = service.map(|service| self.methods(service));
+        methods.unwrap_or_default().iter().any(|one| {
+            let is_unary = !one.client_streaming && !one.server_streaming;
+            is_unary && self.at(one.name) == method.as_bytes()
+        })
+    }
+
     pub(super) fn full_name(&self, declared: &Declared) -> &[u8] {
         &self.names[declared.name.range()]
     }

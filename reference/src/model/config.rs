@@ -1,5 +1,6 @@
 //! How a server model behaves.
 
+use super::Authentication;
 use std::time::Duration;
 
 /// How a server behaves; `Default` is a current server with the defaults of one.
@@ -21,6 +22,8 @@ pub struct ModelConfig {
     pub age: Age,
     /// What a compatibility check finds: nothing.
     pub verdict: Verdict,
+    /// Whom the server knows: `None` asks nobody, which is the default.
+    pub authentication: Option<Authentication>,
     /// The version that the server tells.
     pub version: String,
     /// Whether `GetVersionInfo` is there: yes.
@@ -28,8 +31,6 @@ pub struct ModelConfig {
     /// What `GetDescriptorSet` returns: the connection service as proto source text, the way
     /// servers print it.
     pub schema: String,
-    /// The API key that the methods of a session need: none.
-    pub api_key: Option<String>,
     /// The version of its contract that the server tells.
     pub protocol_version: String,
 }
@@ -45,10 +46,10 @@ impl Default for ModelConfig {
             reservation_life: Duration::from_secs(30),
             age: Age::Current,
             verdict: Verdict::Compatible,
+            authentication: None,
             version: "18.5.0".to_owned(),
             tells_version: true,
             schema: include_str!("schema.txt").to_owned(),
-            api_key: None,
             protocol_version: "18.5.0".to_owned(),
         }
     }

@@ -48,6 +48,15 @@ pub enum Answer {
     /// An HTTP status and a body of `text/html`, without `grpc-status`: what stands between
     /// client and server may answer so, or a server without the endpoint.
     Http(u16, Bytes),
+    /// An HTTP status and an error of OAuth, as a token endpoint refuses.
+    OAuth(u16, String),
+    /// HTTP 429 with `Retry-After`.
+    Busy {
+        /// In whole seconds.
+        retry_after: Duration,
+    },
+    /// HTTP 307 to this place.
+    Redirect(String),
 }
 
 /// Which protocols TLS agrees to.

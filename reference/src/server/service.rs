@@ -13,9 +13,9 @@ use crate::{
 };
 use axum::{
     Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::Request as HttpRequest,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     middleware::{Next, from_fn},
     response::{IntoResponse as _, Response as HttpResponse},
     routing::{get, post},
@@ -43,7 +43,7 @@ use tonic::{
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let service = Service(shared.clone());
-    let (counting, reserving) = (shared.clone(), shared.clone());
+    let (counting, reserving, issuing) = (shared.clone(), shared.clone(), shared.clone());
     Routes::new(ConnectionServiceServer::new(service.clone()))
         .add_service(ServerServer::new(service.clone()))
         .add_service(EchoServer::new(service))
@@ -56,31 +56,58 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
             paths::RESERVE,
             post(async move || reserving.model(|model, now| model.reserve(now))),
         )
+        .route(
+            paths::TOKEN,
+            post(async move |form: Bytes| issuing.model(|model, now| model.token(now, &form))),
+        )
         .fallback(unknown)
         .layer(from_fn(move |request, next| {
             intercept(shared.clone(), request, next)
         }))
 }
 
-/// Counts every request, and lets the faults answer first.
+/// Counts every request, lets the faults answer first, and asks who calls.
 async fn intercept(shared: Arc<Shared>, request: HttpRequest, next: Next) -> HttpResponse {
     let path = request.uri().path();
+    if path == paths::TOKEN || carries_credentials(request.headers()) {
+        shared.count(|stats| stats.credentials += 1);
+    }
     match shared.intercept(path).await {
+        None if shared.model(|model, now| model.admits(now, path, request.headers())) => {
+            next.run(request).await
+        }
         None => {
-            let api_key = request.headers().get(API_KEY).map(HeaderValue::as_bytes);
-            match shared.model(|model, _| model.admits(path, api_key)) {
-                true => next.run(request).await,
-                false => StatusCode::UNAUTHORIZED.into_response(),
-            }
+            let bearer = [(header::WWW_AUTHENTICATE, "Bearer")];
+            (StatusCode::UNAUTHORIZED, bearer).into_response()
         }
         Some(Answer::Grpc(code, message)) => status(code, &message).into_http(),
         Some(Answer::Http(code, body)) => {
             let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             html(code, body)
         }
+        Some(Answer::OAuth(code, error)) => {
+            let body = format!(r#"{{"error":"{error}","error_description":"as told"}}"#);
+            let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (code, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+        }
+        Some(Answer::Busy { retry_after }) => {
+            let seconds = retry_after.as_secs().to_string();
+            (
+                StatusCode::TOO_MANY_REQUESTS,
+                [(header::RETRY_AFTER, seconds)],
+            )
+                .into_response()
+        }
+        Some(Answer::Redirect(to)) => {
+            (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]).into_response()
+        }
         // Its end was waited for.
         Some(Answer::Hang) => status(Code::Internal, "hung").into_http(),
     }
+}
+
+fn carries_credentials(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || headers.contains_key("api-key")
 }
 
 /// tonic's router would answer 200 and UNIMPLEMENTED to a browser too.
@@ -215,5 +242,3 @@ impl Echo for Service {
         Ok(Response::new(request.into_inner()))
     }
 }
-
-const API_KEY: &str = "api-key";

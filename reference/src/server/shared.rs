@@ -44,6 +44,11 @@ impl FaultsHandle {
         }
     }
 
+    /// Forgets every token that was given out.
+    pub fn reset_tokens(&self) {
+        self.0.model(|model, _| model.reset_tokens());
+    }
+
     /// Sends GOAWAY with NO_ERROR on all connections. Streams are left to run, and new
     /// connections are taken.
     pub fn go_away(&self) {
@@ -66,6 +71,8 @@ pub struct Stats {
     pub clients: Vec<String>,
     /// What `/connections/count` says now.
     pub count: u64,
+    /// Requests that carried a token, a key or a client's secret.
+    pub credentials: u64,
     requests: BTreeMap<String, u64>,
 }
 

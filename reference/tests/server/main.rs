@@ -10,6 +10,7 @@
 mod client;
 mod endpoints;
 mod faults;
+mod identity;
 
 use chronicle_reference_server::{Server, ServerOptions, model::ModelConfig};
 use std::time::Duration;

@@ -42,6 +42,8 @@ pub(super) struct Ledger {
     opened_late: Option<Id>,
     /// By how much the past is older than the clock says.
     aged: Duration,
+    /// A check was refused for want of credentials; so it may be made once more with them.
+    was_refused: bool,
     is_closing: bool,
     is_closed: bool,
 }
@@ -97,6 +99,7 @@ impl Ledger {
             may_be_dropped: Vec::new(),
             opened_late: None,
             aged: Duration::ZERO,
+            was_refused: false,
             is_closing: false,
             is_closed: false,
         }
@@ -143,7 +146,7 @@ impl Ledger {
                 self.sessions.look(now, self.timing.keep_alive);
             }
             Input::Command(Command::Close) => self.is_closing = true,
-            Input::Command(Command::Connect | Command::Tick) => {}
+            Input::Command(Command::Connect | Command::Tick | Command::RefreshToken { .. }) => {}
             Input::Reply { id, reply } => {
                 self.reply(now, *id, reply);
                 if overdue {
@@ -200,7 +203,8 @@ impl Ledger {
 
     fn request_reply(&mut self, now: Stamp, id: Id, pending: &Pending, reply: &Reply) {
         match (pending.what, reply) {
-            (Request::Count | Request::Reserve, Reply::Http(_)) | (_, Reply::Failed(_)) => {
+            (Request::Count | Request::Reserve | Request::Token, Reply::Http(_))
+            | (_, Reply::Failed(_)) => {
                 self.end(id);
             }
             (Request::CheckCompatibility, Reply::Message(message)) => {
@@ -213,6 +217,7 @@ impl Ledger {
             }
             // Of what the client itself compares, the ledger knows only that it could be read.
             (Request::CheckCompatibility | Request::GetDescriptorSet, Reply::Finished(status)) => {
+                self.was_refused |= status.code == chronicle_connection::Code::Unauthenticated;
                 let in_time = now.since(pending.sent) <= self.timing.check;
                 let passed = status.code == chronicle_connection::Code::Ok;
                 if let Some(transport) = self.transports.get_mut(&pending.on) {
@@ -242,6 +247,7 @@ impl Ledger {
             (
                 Request::Count
                 | Request::Reserve
+                | Request::Token
                 | Request::CheckCompatibility
                 | Request::GetDescriptorSet
                 | Request::GetVersionInfo

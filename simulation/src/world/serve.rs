@@ -13,7 +13,7 @@ use chronicle_connection_proto::clients::{
     CompatibilityRequest, ConnectRequest, ConnectionKeepAlive,
 };
 use chronicle_reference_server::model::ServerModel;
-use http::HeaderValue;
+use http::HeaderMap;
 use prost::Message as _;
 use std::{
     collections::BTreeMap,
@@ -27,9 +27,8 @@ pub(super) struct Ask {
     pub(super) key: TransportKey,
     pub(super) id: Id,
     request: Request,
-    /// The path of a call, and the API key that it carries.
-    path: &'static str,
-    api_key: Option<HeaderValue>,
+    path: String,
+    metadata: HeaderMap,
     message: Bytes,
     /// The most bytes that the client's adapter reads of the answer.
     limit: usize,
@@ -38,12 +37,17 @@ pub(super) struct Ask {
 impl Ask {
     pub(super) fn new(key: TransportKey, output: Output) -> Option<Self> {
         let (id, request) = (id_of(&output)?, request_of(&output)?);
-        let (path, api_key, message, limit) = match output {
-            Output::Http { request, limit, .. } => ("", None, request.into_body(), limit),
-            Output::Unary(call) | Output::ServerStream(call) => {
-                let api_key = call.metadata.get("api-key").cloned();
-                (call.path, api_key, call.message, call.limit)
+        let (path, metadata, message, limit) = match output {
+            Output::Http { request, limit, .. } => {
+                let path = request.uri().path().to_owned();
+                (path, request.headers().clone(), request.into_body(), limit)
             }
+            Output::Unary(call) | Output::ServerStream(call) => (
+                call.path.to_owned(),
+                call.metadata,
+                call.message,
+                call.limit,
+            ),
             Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
                 return None;
             }
@@ -53,7 +57,7 @@ impl Ask {
             id,
             request,
             path,
-            api_key,
+            metadata,
             message,
             limit,
         })
@@ -173,8 +177,7 @@ impl World {
 
     fn serve(&mut self, id: ServerId, ask: &Ask) -> Vec<Reply> {
         let (now, server) = (self.now, &mut self.servers[id.0]);
-        let api_key = ask.api_key.as_ref().map(HeaderValue::as_bytes);
-        if !server.model.admits(ask.path, api_key) {
+        if !server.model.admits(now, &ask.path, &ask.metadata) {
             return vec![turned_down(ask.request, 401, String::new())];
         }
         if ask.request == Request::Connect {
@@ -195,6 +198,10 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
         Request::Reserve => {
             model.reserve(now);
             return vec![http(200, "")];
+        }
+        Request::Token => {
+            let answer = model.token(now, &ask.message);
+            return vec![http(answer.status().as_u16(), answer.into_body())];
         }
         Request::Connect => return vec![],
         Request::KeepAlive => match ConnectionKeepAlive::decode(ask.message.clone()) {
@@ -222,7 +229,7 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
 /// What an adapter makes of an HTTP answer: itself for a plain request, a status for a call.
 fn turned_down(request: Request, status: u16, body: String) -> Reply {
     match request {
-        Request::Count | Request::Reserve => http(status, body),
+        Request::Count | Request::Reserve | Request::Token => http(status, body),
         Request::CheckCompatibility
         | Request::GetDescriptorSet
         | Request::GetVersionInfo

@@ -15,6 +15,12 @@ impl World {
         self.pump(server);
     }
 
+    /// Makes a server forget every token that it gave out.
+    pub fn reset_tokens(&mut self, server: ServerId) {
+        self.note(server.to_string(), "forgets its tokens");
+        self.servers[server.0].model.reset_tokens();
+    }
+
     /// Makes one kind of request go wrong on a server, from the next one on.
     pub fn fail(&mut self, server: ServerId, request: Request, fault: Fault) {
         self.note(server.to_string(), &format!("{request} {fault:?}"));

@@ -12,14 +12,9 @@ fn string(text: &str) -> ConnectionString {
 
 #[test]
 fn what_this_version_cannot_do_fails_clearly() {
-    for text in [
-        "chronicle://id:secret@s1",
-        "chronicle+srv://cluster.example.com",
-    ] {
-        let error = Config::builder(string(text)).build().unwrap_err();
-        assert!(matches!(error, ConfigError::NotYet(_)), "{text}: {error}");
-        assert!(!error.to_string().contains("secret"), "{error}");
-    }
+    let text = "chronicle+srv://cluster.example.com";
+    let error = Config::builder(string(text)).build().unwrap_err();
+    assert!(matches!(error, ConfigError::NotYet(_)), "{error}");
 }
 
 #[test]
@@ -95,6 +90,7 @@ fn the_longest_durations_neither_panic_nor_overflow() {
         stale_count: long,
         reserve: long,
         check: long,
+        token: long,
         first_keep_alive: long,
         keep_alive: long,
         answer_pace: long,

@@ -1,7 +1,9 @@
 //! What ends a first connect at once: credentials, and its time.
 
 use crate::help::*;
-use chronicle_connection::{CandidateError, Code, FailureKind, FatalError, Request, State};
+use chronicle_connection::{
+    CandidateError, Code, CredentialsError, FailureKind, FatalError, Request, State,
+};
 use chronicle_simulation::{Hand, Setup, http, keep_alive, status};
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ fn an_api_key_goes_with_connect_and_the_answers_and_nothing_else() {
         assert!(key.is_sensitive(), "nobody prints it by accident");
     }
     let metadata = hand.machine().connection().call_metadata();
-    assert_eq!(metadata.get("api-key").unwrap(), "k3y");
+    assert_eq!(metadata.headers.get("api-key").unwrap(), "k3y");
     assert!(!hand.trace().as_str().contains("k3y"));
 }
 
@@ -41,7 +43,13 @@ fn without_credentials_nothing_is_sent_and_calls_need_nothing() {
         assert!(call.metadata.get("api-key").is_none());
         assert!(call.metadata.get("authorization").is_none());
     }
-    assert!(hand.machine().connection().call_metadata().is_empty());
+    assert!(
+        hand.machine()
+            .connection()
+            .call_metadata()
+            .headers
+            .is_empty()
+    );
 }
 
 #[test]
@@ -71,7 +79,7 @@ fn is_credentials_error(hand: &mut Hand, refused: Request) -> bool {
     let error = fatal(hand);
     matches!(
         error,
-        Some(FatalError::Credentials { request, status, .. })
+        Some(FatalError::Credentials { error: CredentialsError::Refused { request, status, .. }, .. })
             if request == refused && status.code == Code::Unauthenticated
     )
 }

@@ -30,4 +30,5 @@ mod reservation;
 mod selection;
 mod staying_connected;
 mod strategies;
+mod tokens;
 mod waits;

@@ -7,7 +7,7 @@ use chronicle_connection::{
     Origin, Reply, Request, Schema, State, Status,
 };
 use chronicle_connection_proto::clients::DescriptorSetResponse;
-use chronicle_reference_server::model::{Age, ModelConfig, Verdict};
+use chronicle_reference_server::model::{Age, Authentication, ModelConfig, Verdict};
 use chronicle_simulation::{Fault, Hand, Setup, World, http, ok, status};
 use prost::Message as _;
 
@@ -134,7 +134,10 @@ fn the_contract_of_the_session_alone_suits_every_older_server() {
 fn the_version_is_asked_for_with_the_credentials() {
     let client = contract("17.0.0", &GAINED_FIELD);
     let server = ModelConfig {
-        api_key: Some("k3y".to_owned()),
+        authentication: Some(Authentication {
+            api_key: "k3y".to_owned(),
+            ..Authentication::default()
+        }),
         ..older(Some("16.0.0"), &ORDERS)
     };
     let with_key = meet(&client, "?apiKey=k3y", server.clone());

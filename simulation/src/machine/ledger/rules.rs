@@ -114,6 +114,14 @@ impl Ledger {
             let output = render_output(output);
             format!("a request on a transport that is not open: {output}")
         })?;
+        let may_carry = match what {
+            Request::Count | Request::Reserve | Request::Token => false,
+            Request::CheckCompatibility | Request::GetDescriptorSet => self.was_refused,
+            Request::GetVersionInfo | Request::Connect | Request::KeepAlive => true,
+        };
+        Broken::unless(may_carry || !carries_credentials(output), || {
+            format!("{what} carries credentials")
+        })?;
         match what {
             Request::Reserve => {
                 let is_first = transport.reserve == Reserve::NotMade;
@@ -133,6 +141,13 @@ impl Ledger {
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
+            Request::Token => {
+                let is_only = self.requests.values().all(|one| one.what != what);
+                Broken::unless(transport.reserve != Reserve::NotMade, || {
+                    "credentials for a server that was not chosen".to_owned()
+                })?;
+                Broken::unless(is_only, || "a second token request in flight".to_owned())?;
+            }
             Request::Count
             | Request::CheckCompatibility
             | Request::GetDescriptorSet
@@ -197,6 +212,7 @@ impl Ledger {
             | Event::Selected { .. }
             | Event::ReserveFailed { .. }
             | Event::Compatible { .. }
+            | Event::Token { .. }
             | Event::CandidateFailed { .. }
             | Event::BackingOff { .. }
             | Event::Failed(_) => Ok(()),
@@ -229,6 +245,17 @@ impl Ledger {
         })?;
         self.sessions.connected(now, sent, session)
     }
+}
+
+fn carries_credentials(output: &Output) -> bool {
+    let headers = match output {
+        Output::Http { request, .. } => request.headers(),
+        Output::Unary(call) | Output::ServerStream(call) => &call.metadata,
+        Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
+            return false;
+        }
+    };
+    headers.contains_key("authorization") || headers.contains_key("api-key")
 }
 
 const MAX_ANSWERS: usize = 3;

@@ -1,6 +1,8 @@
 //! The phase between choosing a server and its first keep-alive: reserve, prove, register (S2, "The
 //! wire-compatibility handshake").
 
+mod authenticating;
+
 use super::{
     Phase, WaitReason,
     attempt::{Attempt, Link, LinkChange, lost_unchosen},
@@ -8,6 +10,7 @@ use super::{
     connected::{Connected, read_keep_alive},
     context::{Context, timed_out, wrong_kind},
     earliest,
+    fetching::Fetching,
 };
 use crate::{
     CallError, CandidateError, Code, Endpoint, Event, FatalError, Id, Output, Reply, Request,
@@ -17,13 +20,15 @@ use chronicle_connection_proto::{clients::ConnectRequest, paths};
 use http::Method;
 use prost::Message as _;
 use rand_core::Rng;
-use std::{net::SocketAddr, time::Instant};
+use std::{mem, net::SocketAddr, time::Instant};
 use uuid::Uuid;
 
 #[derive(Debug, Clone)]
 pub(super) struct Handshaking {
     attempt: Attempt,
     chosen: usize,
+    /// Whether this server has rejected a token, and another was asked for.
+    renewed: bool,
     step: Step,
 }
 
@@ -31,12 +36,13 @@ pub(super) struct Handshaking {
 enum Step {
     /// The transport to the chosen server is not up yet; its deadline is with its link.
     Opening,
-    /// Both are on their way; when both are answered, the session is registered.
+    /// All are on their way; when all are answered, the session is registered.
     Proving {
         on: Id,
         peer: SocketAddr,
         reserve: Option<(Id, Instant)>,
-        check: Option<Checking>,
+        check: Check,
+        token: Option<Fetching>,
     },
     Registering {
         on: Id,
@@ -44,7 +50,17 @@ enum Step {
         stream: Id,
         connection_id: Uuid,
         sent: Instant,
+        /// Of the credentials that were sent.
+        generation: u64,
     },
+}
+
+#[derive(Debug, Clone)]
+enum Check {
+    Done,
+    Running(Checking),
+    /// To be made once more when the token is there.
+    AwaitingToken(Checking),
 }
 
 impl Handshaking {
@@ -58,6 +74,7 @@ impl Handshaking {
         let handshaking = Self {
             attempt,
             chosen,
+            renewed: false,
             step: Step::Opening,
         };
         match link {
@@ -82,12 +99,20 @@ impl Handshaking {
         let dial = self.attempt.deadline(WaitReason::Open);
         match &self.step {
             Step::Opening => dial,
-            Step::Proving { reserve, check, .. } => earliest([
+            Step::Proving {
+                reserve,
+                check,
+                token,
+                ..
+            } => earliest([
                 dial,
                 reserve.map(|(_, deadline)| (deadline, WaitReason::Reserve)),
                 check
-                    .as_ref()
+                    .running()
                     .map(|check| (check.deadline, WaitReason::Check)),
+                token
+                    .as_ref()
+                    .map(|token| (token.deadline, WaitReason::Token)),
             ]),
             Step::Registering { sent, .. } => {
                 let deadline = *sent + cx.config.timing.first_keep_alive;
@@ -102,14 +127,23 @@ impl Handshaking {
         }
         match &mut self.step {
             Step::Opening => Phase::Handshaking(self),
-            Step::Proving { reserve, check, .. } => {
+            Step::Proving {
+                reserve,
+                check,
+                token,
+                ..
+            } => {
                 if let Some((id, _)) = reserve.take_if(|(_, deadline)| *deadline <= due) {
                     cx.cancel(id);
                     let error = CallError::Failure(timed_out(cx.config.timing.reserve));
                     self.reserve_failed(error, cx);
                     return self.register_when_proven(cx);
                 }
-                let verdict = match check {
+                if let Some(token) = token.take_if(|token| token.deadline <= due) {
+                    let result = token.expire(cx);
+                    return self.token_came(result, cx);
+                }
+                let verdict = match check.running() {
                     Some(check) if check.deadline <= due => check.expire(cx),
                     Some(_) | None => return Phase::Handshaking(self),
                 };
@@ -147,11 +181,20 @@ impl Handshaking {
                 self.register_when_proven(cx)
             }
             Step::Proving {
-                check: check @ Some(_),
+                check: Check::Running(check),
                 ..
-            } if check.as_ref().is_some_and(|check| check.id == id) => {
-                let verdict = check.as_mut().map(|check| check.on_reply(reply, cx));
-                self.judged(verdict.unwrap_or(Verdict::Pending), cx)
+            } if check.id == id => {
+                let verdict = check.on_reply(reply, cx);
+                self.judged(verdict, cx)
+            }
+            Step::Proving {
+                token: token @ Some(_),
+                ..
+            } if token.as_ref().is_some_and(|token| token.id == id) => {
+                let result = token
+                    .take()
+                    .map_or(Ok(()), |token| token.on_reply(reply, cx));
+                self.token_came(result, cx)
             }
             Step::Registering { stream, .. } if *stream == id => self.on_stream_reply(reply, cx),
             Step::Opening | Step::Proving { .. } | Step::Registering { .. } => {
@@ -168,15 +211,24 @@ impl Handshaking {
         let reserve_deadline = cx.now + cx.config.timing.reserve;
         let check = if cx.config.skip_compatibility_check {
             self.attempt.hang_up_all_but(Some(self.chosen), cx);
-            None
+            Check::Done
         } else {
-            Some(Checking::begin(on, cx))
+            Check::Running(Checking::begin(on, cx))
+        };
+        if let Some(tokens) = &mut cx.tokens {
+            // A request on an earlier transport ended with it.
+            tokens.abandon();
+        }
+        let token = match cx.lacks_token() {
+            true => Fetching::begin(on, cx),
+            false => None,
         };
         self.step = Step::Proving {
             on,
             peer,
             reserve: Some((reserve, reserve_deadline)),
             check,
+            token,
         };
         Phase::Handshaking(self)
     }
@@ -192,12 +244,14 @@ impl Handshaking {
         match verdict {
             Verdict::Pending => Phase::Handshaking(self),
             Verdict::Failed(cause) => self.fail(cause, cx),
+            Verdict::Unauthenticated(status) => self.check_unauthenticated(status, cx),
+            Verdict::NeedsToken => self.await_token(cx),
             Verdict::Compatible {
                 server_version,
                 missing_on_server,
             } => {
                 if let Step::Proving { check, .. } = &mut self.step {
-                    *check = None;
+                    *check = Check::Done;
                 }
                 self.attempt.hang_up_all_but(Some(self.chosen), cx);
                 cx.emit(Event::Compatible {
@@ -210,13 +264,14 @@ impl Handshaking {
         }
     }
 
-    /// Opens the stream of keep-alives, once neither the reservation nor the check is awaited.
+    /// Opens the stream of keep-alives, once nothing is awaited any more.
     fn register_when_proven<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
         let Step::Proving {
             on,
             peer,
             reserve: None,
-            check: None,
+            check: Check::Done,
+            token: None,
         } = self.step
         else {
             return Phase::Handshaking(self);
@@ -234,6 +289,7 @@ impl Handshaking {
             machine_name: client.machine_name.clone(),
             client_type: CLIENT_TYPE.to_owned(),
         };
+        let generation = cx.call_metadata().generation;
         let stream = cx.call(
             Output::ServerStream,
             on,
@@ -248,17 +304,19 @@ impl Handshaking {
             stream,
             connection_id,
             sent: cx.now,
+            generation,
         };
         Phase::Handshaking(self)
     }
 
-    fn on_stream_reply<R: Rng>(self, reply: &Reply, cx: &mut Context<R>) -> Phase {
+    fn on_stream_reply<R: Rng>(mut self, reply: &Reply, cx: &mut Context<R>) -> Phase {
         let Step::Registering {
             on,
             peer,
             stream,
             connection_id,
             sent,
+            generation,
         } = self.step
         else {
             return Phase::Handshaking(self);
@@ -280,11 +338,19 @@ impl Handshaking {
                 Err(text) => CallError::Malformed(text),
             },
             Reply::Finished(status) if status.code == Code::Unauthenticated => {
-                let cause = CandidateError::Credentials {
-                    request: Request::Connect,
-                    status: status.clone(),
+                if cx.tokens.is_none() || mem::replace(&mut self.renewed, true) {
+                    let had_credentials = !cx.call_metadata().headers.is_empty();
+                    return self.refused(Request::Connect, status.clone(), had_credentials, cx);
+                }
+                cx.reject_token(generation);
+                self.step = Step::Proving {
+                    on,
+                    peer,
+                    reserve: None,
+                    check: Check::Done,
+                    token: Fetching::begin(on, cx),
                 };
-                return self.fail(cause, cx);
+                return Phase::Handshaking(self);
             }
             Reply::Finished(status) if status.code == Code::Ok => {
                 CallError::Malformed("the stream ended before its first keep-alive".to_owned())
@@ -318,18 +384,23 @@ impl Handshaking {
             server: server.clone(),
             cause: cause.clone(),
         });
-        if let CandidateError::Credentials { request, status } = cause
+        if let CandidateError::Credentials(error) = cause
             && cx.is_initial()
         {
             self.hang_up(cx);
-            cx.emit(Event::Failed(FatalError::Credentials {
-                server,
-                request,
-                status,
-            }));
+            cx.emit(Event::Failed(FatalError::Credentials { server, error }));
             return Phase::Stopped;
         }
         self.attempt.choose(cx)
+    }
+}
+
+impl Check {
+    fn running(&self) -> Option<&Checking> {
+        match self {
+            Self::Running(checking) => Some(checking),
+            Self::Done | Self::AwaitingToken(_) => None,
+        }
     }
 }
 
