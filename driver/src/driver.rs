@@ -135,13 +135,14 @@ impl<R: Runtime> Driver<R> {
         if events().any(|event| matches!(event, Event::Token { .. })) {
             self.token_news.send_replace(());
         }
+        let connected = events().any(|event| matches!(event, Event::Connected(_)));
         self.view.send_if_modified(|view| {
             for event in events() {
                 // Nobody may be listening.
                 let _ = self.events.send(event.clone());
             }
             let next = View {
-                was_connected: view.was_connected || matches!(state, State::Connected(_)),
+                was_connected: view.was_connected || connected,
                 failed: failed.or(view.failed.take()),
                 state,
             };

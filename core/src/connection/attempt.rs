@@ -9,7 +9,10 @@ use super::{
     random,
     selecting::Selecting,
 };
-use crate::{AttemptError, CandidateError, Endpoint, Event, FatalError, Id, Reply, Strategy};
+use crate::{
+    AttemptError, CandidateError, Endpoint, Event, Failure, FailureKind, FatalError, Id, Reply,
+    Strategy,
+};
 use rand_core::Rng;
 use std::{net::SocketAddr, time::Instant};
 
@@ -116,8 +119,12 @@ impl Attempt {
             Strategy::RoundRobin => {
                 let len = self.candidates.len();
                 let all: Vec<_> = (0..len).collect();
-                let start = match cx.memory.round_robin {
-                    Some(next) => next % len,
+                let start = match &cx.memory.round_robin {
+                    Some((last, index)) => {
+                        let is_last = |candidate: &Candidate| candidate.server == *last;
+                        let last = self.candidates.iter().position(is_last);
+                        last.map_or(*index, |last| last + 1) % len
+                    }
                     None => random::one_of(&mut cx.rng, &all).copied().unwrap_or(0),
                 };
                 pool.iter()
@@ -140,8 +147,8 @@ impl Attempt {
         let Some(chosen) = chosen.or(pool.first().copied()) else {
             return self.fail(cx);
         };
-        cx.memory.round_robin = Some(chosen + 1);
         let candidate = &self.candidates[chosen];
+        cx.memory.round_robin = Some((candidate.server.clone(), chosen));
         cx.emit(Event::Selected {
             server: candidate.server.clone(),
             count: match candidate.count {
@@ -302,6 +309,28 @@ impl Attempt {
                 .candidates
                 .iter()
                 .map(|candidate| (candidate.server.clone(), candidate.out.clone()))
+                .collect(),
+        }
+    }
+
+    /// What is known of every candidate when the time for the first connect is up.
+    pub(super) fn cut_off(&self, chosen: Option<usize>) -> AttemptError {
+        let cause = |index, candidate: &Candidate| match candidate.link {
+            _ if candidate.out.is_some() => candidate.out.clone(),
+            Link::Dialling { .. } => Some(CandidateError::Unreachable(Failure::new(
+                FailureKind::TimedOut,
+                "not open yet",
+            ))),
+            Link::Up { .. } if chosen == Some(index) => Some(CandidateError::Closed(Failure::new(
+                FailureKind::TimedOut,
+                "cut off",
+            ))),
+            Link::Up { .. } | Link::Down => None,
+        };
+        let candidates = self.candidates.iter().enumerate();
+        AttemptError {
+            candidates: candidates
+                .map(|(index, candidate)| (candidate.server.clone(), cause(index, candidate)))
                 .collect(),
         }
     }

@@ -48,7 +48,7 @@ struct Answer {
 #[derive(Debug, Clone)]
 enum Refusal {
     No,
-    /// It did, with this status; a new token is awaited, and no answer sent without it.
+    /// It did, with this status; a new token is awaited.
     Renewing(Status),
     /// The new token was sent, and nothing is known of it yet.
     Retried,
@@ -95,10 +95,10 @@ impl Connected {
         cx.close(self.on);
     }
 
-    pub(super) fn deadline<R>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
+    pub(super) fn deadline<R: Rng>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
         let timing = &cx.config.timing;
         let pace = match self.newest {
-            Some(newest) if self.may_answer() => {
+            Some(newest) if self.may_answer(cx) => {
                 Some((newest.sent + timing.answer_pace, WaitReason::AnswerPace))
             }
             Some(_) | None => None,
@@ -296,7 +296,10 @@ impl Connected {
             (Refusal::Renewing(status), Err(_)) => {
                 return self.drop_session(DropCause::Credentials(status), cx);
             }
-            (refusal @ (Refusal::No | Refusal::Retried), _) => self.refusal = refusal,
+            (refusal @ (Refusal::No | Refusal::Retried), _) => {
+                self.refusal = refusal;
+                self.answer_pending(cx);
+            }
         }
         Phase::Connected(self)
     }
@@ -307,9 +310,10 @@ impl Connected {
     }
 
     /// Whether there is something to answer, and nothing but the newest answer holds it back.
-    fn may_answer(&self) -> bool {
-        let renewing = matches!(self.refusal, Refusal::Renewing(_));
-        self.pending && !renewing && self.answers.len() < MOST_ANSWERS
+    fn may_answer<R: Rng>(&self, cx: &Context<R>) -> bool {
+        // Without the token that is on its way the answer would be refused.
+        let awaits_token = self.token.is_some() && cx.lacks_token();
+        self.pending && !awaits_token && self.answers.len() < MOST_ANSWERS
     }
 
     /// Answers the pending keep-alive if the newest answer does not hold it back.
@@ -317,7 +321,7 @@ impl Connected {
         let held_back = self
             .newest
             .is_some_and(|newest| cx.now < newest.sent + cx.config.timing.answer_pace);
-        if held_back || !self.may_answer() {
+        if held_back || !self.may_answer(cx) {
             return;
         }
         let generation = cx.call_metadata().generation;
@@ -351,6 +355,7 @@ impl Connected {
         if !matches!(cause, DropCause::TransportClosed(_)) {
             self.hang_up(cx);
         }
+        let server = self.session.server.clone();
         cx.emit(Event::Disconnected {
             session: self.session,
             cause,
@@ -359,6 +364,8 @@ impl Connected {
         cx.memory.fresh_reconnect = true;
         let span = self.last_keep_alive - self.first_keep_alive;
         if span <= cx.config.timing.stable_after {
+            // Or it would have the fewest clients of all, and be chosen again.
+            cx.memory.failed.insert(server);
             return BackingOff::begin(None, cx);
         }
         cx.memory.step = 0;

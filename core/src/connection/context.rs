@@ -38,8 +38,8 @@ pub(super) struct Memory {
     pub(super) step: u32,
     /// Servers that failed after they were chosen, since the last session.
     pub(super) failed: BTreeSet<Endpoint>,
-    /// Where round-robin goes on; `None` before its random start.
-    pub(super) round_robin: Option<usize>,
+    /// The server chosen last, and where it stood in the list: round-robin goes on behind it.
+    pub(super) round_robin: Option<(Endpoint, usize)>,
     /// A session was dropped and no selection was made since.
     pub(super) fresh_reconnect: bool,
     /// Until the first session: when the first connect must have succeeded.

@@ -269,8 +269,8 @@ impl<R: Rng> Connection<R> {
     /// Ends the first connect, whose time is up, with an attempt in flight or not.
     fn give_up(&mut self) {
         let mut last = match &self.phase {
-            Phase::Selecting(selecting) => selecting.attempt().error(),
-            Phase::Handshaking(handshaking) => handshaking.attempt().error(),
+            Phase::Selecting(selecting) => selecting.attempt().cut_off(None),
+            Phase::Handshaking(handshaking) => handshaking.cut_off(),
             Phase::BackingOff(_) | Phase::Idle | Phase::Connected(_) | Phase::Stopped => {
                 Attempt::untried(&self.context).error()
             }
