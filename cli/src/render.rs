@@ -1,6 +1,6 @@
 //! One line for each event, for people or for programs.
 
-use chronicle_connection_tokio::{Event, Session};
+use chronicle_connection_tokio::{Event, Session, SrvRecord};
 use serde_json::{Value, json};
 use std::{
     io::{self, Write as _},
@@ -53,6 +53,38 @@ impl Printer {
 
 fn json_of(event: &Event) -> Value {
     match event {
+        Event::Resolving { attempt, name } => json!({
+            "event": "resolving", "attempt": attempt, "name": name,
+        }),
+        Event::LookupTryFailed {
+            server,
+            transport,
+            error,
+            took,
+        } => json!({
+            "event": "lookup_try_failed",
+            "name_server": server.to_string(),
+            "transport": transport.to_string(),
+            "cause": error.to_string(),
+            "took_ms": millis(*took),
+        }),
+        Event::Resolved {
+            server,
+            transport,
+            records,
+            warnings,
+            took,
+        } => json!({
+            "event": "resolved",
+            "name_server": server.to_string(),
+            "transport": transport.to_string(),
+            "records": records.iter().map(record_json).collect::<Vec<_>>(),
+            "warnings": warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "took_ms": millis(*took),
+        }),
+        Event::LastGoodListUsed { error } => json!({
+            "event": "last_good_list_used", "cause": error.to_string(),
+        }),
         Event::Connecting {
             attempt,
             candidates,
@@ -95,6 +127,14 @@ fn json_of(event: &Event) -> Value {
         Event::Failed(error) => json!({ "event": "failed", "cause": error.to_string() }),
         Event::Closed => json!({ "event": "closed" }),
     }
+}
+
+fn record_json(record: &SrvRecord) -> Value {
+    json!({
+        "server": record.server.to_string(),
+        "priority": record.priority,
+        "weight": record.weight,
+    })
 }
 
 fn session_json(event: &str, session: &Session) -> Value {

@@ -4,6 +4,7 @@ mod config;
 mod connection;
 mod connection_string;
 mod contract;
+mod dns;
 mod endpoint;
 mod error;
 mod event;
@@ -19,6 +20,7 @@ pub use connection_string::{
     ConnectionStringErrorKind, LoadBalancer, Servers,
 };
 pub use contract::{Contract, ContractError};
+pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
 pub use error::{
     AttemptError, CallError, CandidateError, DropCause, FatalError, Findings, Incompatible, Request,

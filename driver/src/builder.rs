@@ -4,12 +4,13 @@ use crate::{
     Client, ConnectError, Events, Runtime,
     driver::{Driver, Requests, View},
     events,
+    resolve::resolve,
     suspend::SuspendWatch,
     tls::Tls,
 };
 use chronicle_connection::{
-    Backoff, ClientInfo, Config, ConfigBuilder, Connection, ConnectionString, Contract, State,
-    Strategy, Timing,
+    Backoff, ClientInfo, Config, ConfigBuilder, Connection, ConnectionString, Contract, Event,
+    State, Strategy, Timing,
 };
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng;
@@ -123,6 +124,20 @@ impl<R: Runtime> Builder<R> {
     /// [`ConnectError`]: what is wrong with the configuration.
     pub fn start(self) -> Result<Client<R>, ConnectError> {
         self.spawn(None)
+    }
+
+    /// Looks the servers up once, as the first attempt of a connect would, and connects to none.
+    ///
+    /// The events are those of such an attempt up to [`Event::Connecting`], which lists the servers
+    /// in order, or [`Event::BackingOff`], which tells why there are none.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: what is wrong with the configuration.
+    pub async fn resolve(self) -> Result<Vec<Event>, ConnectError> {
+        let runtime = R::current()?;
+        let config = self.config.connect_timeout(None).build()?;
+        let machine = Connection::new(config, self.contract, seeded()?, Instant::now());
+        Ok(resolve(runtime, machine).await)
     }
 
     fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {

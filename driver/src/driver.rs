@@ -3,6 +3,7 @@
 use crate::{
     Runtime, calls,
     calls::Answer,
+    dns,
     pool::{Live, Pool},
     runtime::{Sleep, sleep_until},
     socket::Health,
@@ -12,7 +13,7 @@ use crate::{
 };
 use chronicle_connection::{
     Call, Command, Connection, Endpoint, Event, Failure, FailureKind, FatalError, Id, Input,
-    Output, Reply, Session, State,
+    NameServerError, Output, Reply, Session, State,
 };
 use futures_util::{
     FutureExt, Stream, StreamExt,
@@ -64,6 +65,7 @@ impl View {
         match &self.state {
             State::Connected(session) => Some(session),
             State::Idle
+            | State::Resolving
             | State::Selecting
             | State::Handshaking { .. }
             | State::BackingOff
@@ -151,6 +153,12 @@ impl<R: Runtime> Driver<R> {
 
     fn perform(&mut self, output: Output) {
         match output {
+            output @ (Output::NameServers { .. } | Output::Dns { .. }) => {
+                if let Some((id, replies)) = lookup(&self.runtime, output) {
+                    let replies = replies.map(News::Reply).boxed();
+                    self.requests.insert((id, id), replies);
+                }
+            }
             Output::Open { id, to } => {
                 let opening = open(self.runtime.clone(), self.tls.clone(), to);
                 self.requests.insert((id, id), opening.boxed());
@@ -269,6 +277,35 @@ impl<R: Runtime> Drop for Driver<R> {
     }
 }
 
+/// What answers a request of a lookup; `None` for any other output.
+pub(crate) fn lookup<R: Runtime>(
+    runtime: &R,
+    output: Output,
+) -> Option<(Id, BoxStream<'static, Reply>)> {
+    match output {
+        Output::NameServers { id } => {
+            Some((id, stream::once(async { dns::name_servers() }).boxed()))
+        }
+        Output::Dns {
+            id,
+            server,
+            transport,
+            message,
+            limit,
+        } => {
+            let answers = dns::ask(runtime.clone(), server, transport, message, limit);
+            Some((id, answers.boxed()))
+        }
+        Output::Open { .. }
+        | Output::Http { .. }
+        | Output::Unary(_)
+        | Output::ServerStream(_)
+        | Output::Cancel(_)
+        | Output::Close(_)
+        | Output::Event(_) => None,
+    }
+}
+
 fn open<R: Runtime>(runtime: R, tls: Tls, to: Endpoint) -> impl Stream<Item = News> {
     let opened = async move { Transport::open(&runtime, &tls, &to, None).await };
     opened.into_stream().flat_map(|opened| match opened {
@@ -304,11 +341,22 @@ fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Reply> {
 
 fn log(event: &Event) {
     match event {
-        Event::Connecting { .. } | Event::Selected { .. } | Event::Compatible { .. } => {
+        Event::Resolving { .. }
+        | Event::Connecting { .. }
+        | Event::Selected { .. }
+        | Event::Compatible { .. } => {
             tracing::debug!("{event}");
         }
         Event::Connected(_) | Event::Closed => tracing::info!("{event}"),
-        Event::ReserveFailed { .. }
+        Event::LookupTryFailed {
+            error: NameServerError::Truncated | NameServerError::NoEdns,
+            ..
+        } => tracing::debug!("{event}"),
+        Event::Resolved { warnings, .. } if warnings.is_empty() => tracing::debug!("{event}"),
+        Event::LookupTryFailed { .. }
+        | Event::Resolved { .. }
+        | Event::LastGoodListUsed { .. }
+        | Event::ReserveFailed { .. }
         | Event::CandidateFailed { .. }
         | Event::BackingOff { .. }
         | Event::Disconnected { .. } => tracing::warn!("{event}"),

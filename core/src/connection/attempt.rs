@@ -7,15 +7,21 @@ use super::{
     earliest,
     handshaking::Handshaking,
     random,
+    resolving::Resolving,
     selecting::Selecting,
 };
-use crate::{AttemptError, CandidateError, Endpoint, Event, FatalError, Id, Reply, Strategy};
+use crate::{
+    AttemptError, CandidateError, Endpoint, Event, FatalError, Id, LookupError, Reply, Servers,
+    Strategy,
+};
 use rand_core::Rng;
 use std::{net::SocketAddr, time::Instant};
 
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) candidates: Vec<Candidate>,
+    /// Why the candidates are those of an earlier lookup.
+    lookup: Option<Box<LookupError>>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,15 +77,35 @@ impl Attempt {
     pub(super) fn begin<R: Rng>(cx: &mut Context<R>) -> Phase {
         cx.memory.attempt = cx.memory.attempt.saturating_add(1);
         cx.stats.attempts += 1;
-        cx.emit(Event::Connecting {
-            attempt: cx.memory.attempt,
-            candidates: cx.config.servers.clone(),
-        });
-        Selecting::begin(Self::untried(cx), cx)
+        match cx.config.servers.clone() {
+            Servers::List(servers) => Self::select(servers, None, cx),
+            Servers::Srv(name) => Resolving::begin(name, cx),
+        }
     }
 
-    /// The servers as they resolve now, none of them tried.
+    /// Begins to select one of the servers of this attempt.
+    pub(super) fn select<R: Rng>(
+        servers: Vec<Endpoint>,
+        lookup: Option<Box<LookupError>>,
+        cx: &mut Context<R>,
+    ) -> Phase {
+        let attempt = Self::new(&servers, lookup);
+        cx.emit(Event::Connecting {
+            attempt: cx.memory.attempt,
+            candidates: servers,
+        });
+        Selecting::begin(attempt, cx)
+    }
+
+    /// The servers as far as they are known, none of them tried.
     pub(super) fn untried<R>(cx: &Context<R>) -> Self {
+        match &cx.config.servers {
+            Servers::List(servers) => Self::new(servers, None),
+            Servers::Srv(_) => Self::new(&cx.memory.last_good, None),
+        }
+    }
+
+    fn new(servers: &[Endpoint], lookup: Option<Box<LookupError>>) -> Self {
         let untried = |server: &Endpoint| Candidate {
             server: server.clone(),
             link: Link::Down,
@@ -87,7 +113,8 @@ impl Attempt {
             out: None,
         };
         Self {
-            candidates: cx.config.servers.iter().map(untried).collect(),
+            candidates: servers.iter().map(untried).collect(),
+            lookup,
         }
     }
 
@@ -298,6 +325,7 @@ impl Attempt {
     /// What is known of every candidate.
     pub(super) fn error(&self) -> AttemptError {
         AttemptError {
+            lookup: self.lookup.clone(),
             candidates: self
                 .candidates
                 .iter()

@@ -75,9 +75,11 @@ impl Checking {
             },
             Reply::Finished(status) => return self.finished(status, cx),
             Reply::Failed(failure) => failure.clone(),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                wrong_kind()
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => wrong_kind(),
         };
         self.failed(CallError::Failure(failure))
     }

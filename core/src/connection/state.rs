@@ -7,6 +7,8 @@ use crate::{Endpoint, Session};
 pub enum State {
     /// Not told to connect yet.
     Idle,
+    /// Looking the servers up in DNS.
+    Resolving,
     /// Choosing a server.
     Selecting,
     /// Proving, registering and waiting for the first keep-alive.
@@ -25,6 +27,10 @@ pub enum State {
 /// Why a deadline exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitReason {
+    /// The platform has yet to tell its name servers.
+    NameServers,
+    /// A name server has yet to answer.
+    Lookup,
     /// The random wait before the dials of a selection.
     DialWait,
     /// The random wait before a selection.

@@ -12,14 +12,10 @@ fn string(text: &str) -> ConnectionString {
 
 #[test]
 fn what_this_version_cannot_do_fails_clearly() {
-    for text in [
-        "chronicle://id:secret@s1",
-        "chronicle+srv://cluster.example.com",
-    ] {
-        let error = Config::builder(string(text)).build().unwrap_err();
-        assert!(matches!(error, ConfigError::NotYet(_)), "{text}: {error}");
-        assert!(!error.to_string().contains("secret"), "{error}");
-    }
+    let text = "chronicle://id:secret@s1";
+    let error = Config::builder(string(text)).build().unwrap_err();
+    assert!(matches!(error, ConfigError::NotYet(_)), "{text}: {error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
 }
 
 #[test]
@@ -62,7 +58,11 @@ fn a_wait_without_width_is_none() {
 
 #[test]
 fn deadlines_of_zero_are_configuration_errors() {
-    let changes: [(&str, fn(&mut Timing)); 7] = [
+    let changes: [(&str, fn(&mut Timing)); 9] = [
+        ("timing.lookup_try", |timing| {
+            timing.lookup_try = Duration::ZERO
+        }),
+        ("timing.lookup", |timing| timing.lookup = Duration::ZERO),
         ("timing.open", |timing| timing.open = Duration::ZERO),
         ("timing.count", |timing| timing.count = Duration::ZERO),
         ("timing.reserve", |timing| timing.reserve = Duration::ZERO),
@@ -89,6 +89,8 @@ fn deadlines_of_zero_are_configuration_errors() {
 fn the_longest_durations_neither_panic_nor_overflow() {
     let long = secs(366 * 86_400);
     let timing = Timing {
+        lookup_try: long,
+        lookup: long,
         selection_wait: long,
         open: long,
         count: long,
