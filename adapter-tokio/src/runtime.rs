@@ -59,7 +59,12 @@ impl Runtime for Tokio {
     }
 
     async fn sleep_until(&self, at: Instant) {
-        tokio::time::sleep_until(at.into()).await;
+        // A call may be awaited outside of the runtime that its client lives on.
+        let timer = {
+            let _context = self.0.enter();
+            tokio::time::sleep_until(at.into())
+        };
+        timer.await;
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

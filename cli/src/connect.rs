@@ -7,7 +7,14 @@ use crate::{
 };
 use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice};
 use futures_util::FutureExt as _;
-use std::{env, fmt::Display, future, io, pin::pin, process::ExitCode};
+use std::{
+    env,
+    fmt::Display,
+    future::{self, Future},
+    io,
+    pin::pin,
+    process::ExitCode,
+};
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
@@ -57,7 +64,7 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
         }
     };
     let string = ConnectionString::parse(&string).map_err(bad_input)?;
-    let mut stop = pin!(interrupted().fuse());
+    let mut stop = pin!(interrupted()?.fuse());
     let client = Client::builder(string)
         .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
         .start()
@@ -122,17 +129,23 @@ fn given_string(arguments: &ConnectArguments) -> Result<Option<String>, Problem>
     }
 }
 
-/// Completes when the program is asked to stop.
-async fn interrupted() {
+/// Completes when the program is asked to stop, from the moment of this call on.
+fn interrupted() -> io::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
-    if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        return;
+    {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        Ok(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        })
     }
-    let _ = tokio::signal::ctrl_c().await;
+    #[cfg(not(unix))]
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 /// Completes at an instant, or never.

@@ -2,7 +2,7 @@
 
 use crate::{
     Client, ConnectError, Events, Runtime,
-    driver::{Driver, Requests, View},
+    driver::{Driver, Requests, Transports, View},
     events,
     resolve::resolve,
     suspend::SuspendWatch,
@@ -15,7 +15,6 @@ use chronicle_connection::{
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng;
 use std::{
-    collections::BTreeMap,
     marker::PhantomData,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -141,6 +140,17 @@ impl<R: Runtime> Builder<R> {
     }
 
     fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {
+        let (client, driver) = self.assemble(connect_timeout)?;
+        let task = driver.run().instrument(tracing::info_span!("chronicle"));
+        client.runtime.spawn(task);
+        Ok(client)
+    }
+
+    /// A client, and the driver that has to run for it.
+    pub(crate) fn assemble(
+        self,
+        connect_timeout: Option<Duration>,
+    ) -> Result<(Client<R>, Driver<R>), ConnectError> {
         let runtime = R::current()?;
         let info = this_process(self.is_running_with_debugger);
         let connect_timeout = self.connect_timeout.unwrap_or(connect_timeout);
@@ -167,21 +177,20 @@ impl<R: Runtime> Builder<R> {
             first_events: Arc::new(Mutex::new(Some(Events::new(first_events)))),
         };
         let driver = Driver {
-            runtime: runtime.clone(),
+            runtime,
             tls,
             open_timeout: self.open_timeout,
             machine: Connection::new(config, self.contract, seeded()?, Instant::now()),
             commands: command_receiver,
-            requests: Requests::new(),
-            transports: BTreeMap::new(),
+            transports: Transports::default(),
+            requests: Requests::default(),
             suspend: SuspendWatch::new(),
             in_a_row: 0,
             live,
             events,
             view,
         };
-        runtime.spawn(driver.run().instrument(tracing::info_span!("chronicle")));
-        Ok(client)
+        Ok((client, driver))
     }
 }
 

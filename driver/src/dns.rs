@@ -2,16 +2,43 @@
 
 use crate::{Runtime, dial::resolve, failures};
 use bytes::Bytes;
-use chronicle_connection::{DnsTransport, Endpoint, Failure, FailureKind, Reply};
+use chronicle_connection::{DnsTransport, Endpoint, Failure, FailureKind, Id, Output, Reply};
 use futures_util::{
     AsyncReadExt as _, AsyncWriteExt as _, Stream, StreamExt, TryFutureExt as _, TryStreamExt as _,
-    stream,
+    stream::{self, BoxStream},
 };
 use std::{io, net::SocketAddr};
 
+/// Performs a request of a lookup, and gives its replies; `None` for any other output.
+pub(crate) fn perform<R: Runtime>(
+    runtime: &R,
+    output: Output,
+) -> Option<(Id, BoxStream<'static, Reply>)> {
+    match output {
+        Output::NameServers { id } => Some((id, stream::once(async { name_servers() }).boxed())),
+        Output::Dns {
+            id,
+            server,
+            transport,
+            message,
+            limit,
+        } => {
+            let answers = ask(runtime.clone(), server, transport, message, limit);
+            Some((id, answers.boxed()))
+        }
+        Output::Open { .. }
+        | Output::Http { .. }
+        | Output::Unary(_)
+        | Output::ServerStream(_)
+        | Output::Cancel(_)
+        | Output::Close(_)
+        | Output::Event(_) => None,
+    }
+}
+
 /// Sends a message to a name server, and gives all that comes back for as long as it is polled; its
 /// failure, once no address of the server is left.
-pub(crate) fn ask<R: Runtime>(
+fn ask<R: Runtime>(
     runtime: R,
     server: Endpoint,
     transport: DnsTransport,
@@ -38,7 +65,7 @@ pub(crate) fn ask<R: Runtime>(
 }
 
 /// The name servers that the platform is configured to use, as they are now.
-pub(crate) fn name_servers() -> Reply {
+fn name_servers() -> Reply {
     match configured() {
         Ok(servers) => Reply::NameServers(servers),
         Err(failure) => Reply::Failed(failure),

@@ -40,8 +40,8 @@ pub(crate) struct Driver<R: Runtime> {
     pub(crate) open_timeout: Duration,
     pub(crate) machine: Connection<ChaCha12Rng>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) transports: Transports,
     pub(crate) requests: Requests,
-    pub(crate) transports: BTreeMap<Id, Transport>,
     pub(crate) suspend: SuspendWatch,
     /// Inputs in a row that nobody had to wait for.
     pub(crate) in_a_row: u32,
@@ -62,25 +62,36 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn session(&self) -> Option<&Session> {
-        match &self.state {
-            State::Connected(session) => Some(session),
-            State::Idle
-            | State::Resolving
-            | State::Selecting
-            | State::Handshaking { .. }
-            | State::BackingOff
-            | State::Stopped => None,
-        }
+        session(&self.state)
     }
 }
 
-/// Requests under way, each with its transport; an opening transport is its own.
-pub(crate) type Requests = StreamMap<(Id, Id), BoxStream<'static, News>>;
+fn session(state: &State) -> Option<&Session> {
+    match state {
+        State::Connected(session) => Some(session),
+        State::Idle
+        | State::Resolving
+        | State::Selecting
+        | State::Handshaking { .. }
+        | State::BackingOff
+        | State::Stopped => None,
+    }
+}
 
-pub(crate) enum News {
+/// The transports that are open, and the news of these and of those that are being opened.
+#[derive(Default)]
+pub(crate) struct Transports {
+    open: BTreeMap<Id, Transport>,
+    news: StreamMap<Id, BoxStream<'static, News>>,
+}
+
+enum News {
     Opened(Transport),
     Reply(Reply),
 }
+
+/// Requests under way, each with its transport.
+pub(crate) type Requests = StreamMap<(Id, Id), BoxStream<'static, Reply>>;
 
 impl<R: Runtime> Driver<R> {
     /// Connects, and runs until the machine stops or every handle is gone.
@@ -112,6 +123,8 @@ impl<R: Runtime> Driver<R> {
             Output::Event(Event::Failed(error)) => Some(error.clone()),
             _ => None,
         });
+        // Whoever sees the session may call at once.
+        self.follow(session(&state));
         self.view.send_if_modified(|view| {
             let next = View {
                 was_connected: view.was_connected || matches!(state, State::Connected(_)),
@@ -120,24 +133,22 @@ impl<R: Runtime> Driver<R> {
             };
             mem::replace(view, next) != *view
         });
-        self.follow_session();
     }
 
     /// Keeps the transports of application calls in step with the session.
-    fn follow_session(&self) {
-        let session = self.view.borrow().session().cloned();
+    fn follow(&self, session: Option<&Session>) {
         let metadata = self.machine.call_metadata();
         self.live
             .send_if_modified(|live| match (&mut *live, session) {
                 (None, None) => false,
-                (Some(live), Some(session)) if live.pool.session() == &session => {
+                (Some(live), Some(session)) if live.pool.session() == session => {
                     mem::replace(&mut live.metadata, metadata) != live.metadata
                 }
                 (_, session) => {
                     if let Some(live) = live.take() {
                         live.pool.end();
                     }
-                    *live = session.map(|session| Live {
+                    *live = session.cloned().map(|session| Live {
                         pool: Arc::new(Pool::new(
                             self.runtime.clone(),
                             self.tls.clone(),
@@ -154,14 +165,13 @@ impl<R: Runtime> Driver<R> {
     fn perform(&mut self, output: Output) {
         match output {
             output @ (Output::NameServers { .. } | Output::Dns { .. }) => {
-                if let Some((id, replies)) = lookup(&self.runtime, output) {
-                    let replies = replies.map(News::Reply).boxed();
+                if let Some((id, replies)) = dns::perform(&self.runtime, output) {
                     self.requests.insert((id, id), replies);
                 }
             }
             Output::Open { id, to } => {
                 let opening = open(self.runtime.clone(), self.tls.clone(), to);
-                self.requests.insert((id, id), opening.boxed());
+                self.transports.news.insert(id, opening.boxed());
             }
             Output::Http {
                 id,
@@ -182,7 +192,8 @@ impl<R: Runtime> Driver<R> {
             Output::Cancel(id) => self.drop_requests(|(request, _)| request == id),
             Output::Close(id) => {
                 self.drop_requests(|(_, transport)| transport == id);
-                self.transports.remove(&id);
+                self.transports.news.remove(&id);
+                self.transports.open.remove(&id);
             }
             Output::Event(event) => {
                 log(&event);
@@ -200,15 +211,14 @@ impl<R: Runtime> Driver<R> {
     }
 
     fn request(&mut self, id: Id, on: Id, begin: impl FnOnce(Lane) -> BoxStream<'static, Reply>) {
-        let replies = match self.transports.get(&on) {
+        let replies = match self.transports.open.get(&on) {
             Some(transport) => begin(transport.lane().clone()),
             None => {
                 let failure = Failure::new(FailureKind::Closed, "the transport is gone");
                 stream::iter([Reply::Failed(failure)]).boxed()
             }
         };
-        self.requests
-            .insert((id, on), replies.map(News::Reply).boxed());
+        self.requests.insert((id, on), replies);
     }
 
     fn drop_requests(&mut self, which: impl Fn((Id, Id)) -> bool) {
@@ -246,15 +256,19 @@ impl<R: Runtime> Driver<R> {
             // No command ever again: all handles are gone.
             return Poll::Ready(command.unwrap_or(Command::Close).into());
         }
-        if let Poll::Ready(Some(((id, _), news))) = self.requests.poll_next_unpin(cx) {
+        // Before the requests: that they fail is what came of it, not the news.
+        if let Poll::Ready(Some((id, news))) = self.transports.news.poll_next_unpin(cx) {
             let reply = match news {
                 News::Reply(reply) => reply,
                 News::Opened(transport) => {
                     let peer = transport.peer();
-                    self.transports.insert(id, transport);
+                    self.transports.open.insert(id, transport);
                     Reply::Opened { peer }
                 }
             };
+            return Poll::Ready(Input::Reply { id, reply });
+        }
+        if let Poll::Ready(Some(((id, _), reply))) = self.requests.poll_next_unpin(cx) {
             return Poll::Ready(Input::Reply { id, reply });
         }
         match timer {
@@ -269,7 +283,7 @@ impl<R: Runtime> Driver<R> {
 impl<R: Runtime> Drop for Driver<R> {
     fn drop(&mut self) {
         self.requests.clear();
-        self.transports.clear();
+        self.transports = Transports::default();
         if let Some(live) = self.live.send_replace(None) {
             live.pool.end();
         }
@@ -277,40 +291,11 @@ impl<R: Runtime> Drop for Driver<R> {
     }
 }
 
-/// What answers a request of a lookup; `None` for any other output.
-pub(crate) fn lookup<R: Runtime>(
-    runtime: &R,
-    output: Output,
-) -> Option<(Id, BoxStream<'static, Reply>)> {
-    match output {
-        Output::NameServers { id } => {
-            Some((id, stream::once(async { dns::name_servers() }).boxed()))
-        }
-        Output::Dns {
-            id,
-            server,
-            transport,
-            message,
-            limit,
-        } => {
-            let answers = dns::ask(runtime.clone(), server, transport, message, limit);
-            Some((id, answers.boxed()))
-        }
-        Output::Open { .. }
-        | Output::Http { .. }
-        | Output::Unary(_)
-        | Output::ServerStream(_)
-        | Output::Cancel(_)
-        | Output::Close(_)
-        | Output::Event(_) => None,
-    }
-}
-
 fn open<R: Runtime>(runtime: R, tls: Tls, to: Endpoint) -> impl Stream<Item = News> {
     let opened = async move { Transport::open(&runtime, &tls, &to, None).await };
     opened.into_stream().flat_map(|opened| match opened {
         Ok(transport) => {
-            let ending = ending(transport.health()).map(News::Reply);
+            let ending = ending(transport.health().clone()).map(News::Reply);
             let opened = News::Opened(transport);
             stream::iter([opened]).chain(ending).left_stream()
         }
@@ -319,7 +304,7 @@ fn open<R: Runtime>(runtime: R, tls: Tls, to: Endpoint) -> impl Stream<Item = Ne
 }
 
 /// How an open transport ends: first GOAWAY if there was one, then the end itself.
-fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Reply> {
+pub(crate) fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Reply> {
     stream::unfold(Some((health, false)), |state| async {
         let (mut health, told) = state?;
         let news = |health: &Health| {

@@ -6,11 +6,19 @@ use std::{error::Error, io};
 
 /// An error of a socket, or of the TLS on it. `otherwise` is the kind of what has none of its own.
 pub(crate) fn from_io(error: &io::Error, otherwise: FailureKind) -> Failure {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return closed_by_server();
+    }
     let kind = match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(tls) => FailureKind::Tls(tls_reason(tls)),
         None => io_kind(error.kind(), otherwise),
     };
     Failure::new(kind, error.to_string())
+}
+
+/// The end of what a socket brings, with or without a goodbye of TLS.
+pub(crate) fn closed_by_server() -> Failure {
+    Failure::new(FailureKind::Closed, "closed by the server")
 }
 
 /// An error of HTTP/2 on a connection that is still alive.
@@ -39,7 +47,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-fn source<'a, T: Error + 'static>(error: &'a dyn Error) -> Option<&'a T> {
+fn source<T: Error + 'static>(error: &dyn Error) -> Option<&T> {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(found) = error.downcast_ref() {
@@ -59,9 +67,7 @@ fn io_kind(kind: io::ErrorKind, otherwise: FailureKind) -> FailureKind {
         | io::ErrorKind::AddrNotAvailable => FailureKind::Unreachable,
         io::ErrorKind::TimedOut => FailureKind::TimedOut,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => FailureKind::Reset,
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::NotConnected => FailureKind::Closed,
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => FailureKind::Closed,
         _ => otherwise,
     }
 }
@@ -87,7 +93,12 @@ fn certificate_reason(error: &CertificateError) -> TlsFailure {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             TlsFailure::WrongName
         }
-        CertificateError::UnknownIssuer => TlsFailure::UnknownIssuer,
+        // The latter two: the platform knows another certificate under the issuer's name.
+        CertificateError::UnknownIssuer
+        | CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            TlsFailure::UnknownIssuer
+        }
         _ => TlsFailure::Other,
     }
 }

@@ -38,6 +38,12 @@ pub use tls::TlsSetupError;
 #[cfg(test)]
 mod calls_tests;
 #[cfg(test)]
+mod channel_tests;
+#[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
+mod pool_tests;
+#[cfg(test)]
 mod testing;
 // The adapter's runtime is the one that the tests run on; a dependency on the adapter would bring a
 // second copy of this crate.
@@ -45,6 +51,7 @@ mod testing;
 extern crate self as chronicle_connection_driver;
 #[cfg(test)]
 #[path = "../../adapter-tokio/src/runtime.rs"]
+#[allow(unreachable_pub, reason = "public where it belongs")]
 mod tokio_runtime;
 #[cfg(test)]
 mod transport_tests;

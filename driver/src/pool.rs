@@ -132,7 +132,13 @@ impl<R: Runtime> Pool<R> {
     fn serve(self: &Arc<Self>) {
         loop {
             let mut state = self.lock();
-            state.waiting.retain(|waiter| !waiter.is_closed());
+            while state
+                .waiting
+                .front()
+                .is_some_and(oneshot::Sender::is_closed)
+            {
+                state.waiting.pop_front();
+            }
             if state.waiting.is_empty() {
                 return;
             }
@@ -165,7 +171,7 @@ impl<R: Runtime> Pool<R> {
         let Session { server, peer, .. } = &self.session;
         let open = async {
             let transport = Transport::open(&self.runtime, &self.tls, server, Some(*peer)).await?;
-            let mut health = transport.health();
+            let mut health = transport.health().clone();
             // The limit of streams stands in the peer's first frame.
             let is_known = health.wait_for(|health| health.settled || health.ended.is_some());
             match is_known.await.ok().and_then(|health| health.ended.clone()) {
@@ -231,8 +237,7 @@ impl<R: Runtime> Pool<R> {
 
 impl Member {
     fn is_usable(&self) -> bool {
-        let health = self.transport.health();
-        let health = health.borrow();
+        let health = self.transport.health().borrow();
         health.ended.is_none() && health.going_away.is_none()
     }
 

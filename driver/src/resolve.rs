@@ -1,6 +1,6 @@
 //! A lookup without a connect.
 
-use crate::{Runtime, driver::lookup, runtime::sleep_until};
+use crate::{Runtime, dns, runtime::sleep_until};
 use chronicle_connection::{Command, Connection, Event, Id, Input, Output, Reply};
 use futures_util::{
     StreamExt,
@@ -34,7 +34,7 @@ pub(crate) async fn resolve<R: Runtime>(
                     }
                 }
                 Output::Cancel(_) => request = None,
-                output => request = lookup(&runtime, output),
+                output => request = dns::perform(&runtime, output),
             }
         }
         let (Some(deadline), Some((id, replies))) = (machine.poll_timeout(), &mut request) else {

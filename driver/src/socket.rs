@@ -138,7 +138,7 @@ impl<S: AsyncRead + Unpin> Read for Socket<S> {
         };
         let read = shared.checked(read)?;
         if read == 0 && room > 0 {
-            shared.end(Failure::new(FailureKind::Closed, "closed by the server"));
+            shared.end(failures::closed_by_server());
         }
         shared.passed(&buffer[..read]);
         into.put_slice(&buffer[..read]);

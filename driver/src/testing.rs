@@ -1,8 +1,8 @@
 //! The other side for tests: a TLS server that hands every HTTP/2 connection to the test.
 
-use crate::{tls::Tls, tokio_runtime::Tokio, transport::Transport};
+use crate::{Runtime, pool::Pool, tls::Tls, tokio_runtime::Tokio, transport::Transport};
 use bytes::Bytes;
-use chronicle_connection::{Endpoint, Failure, Host};
+use chronicle_connection::{Endpoint, Failure, Host, Session};
 use h2::{Reason, RecvStream, server::SendResponse};
 use http::Request;
 use rcgen::{CertificateParams, KeyPair};
@@ -12,6 +12,7 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
+use uuid::Uuid;
 
 pub(crate) type Incoming = (Request<RecvStream>, SendResponse<Bytes>);
 
@@ -124,14 +125,27 @@ impl Server {
         (transport.unwrap(), peer.unwrap())
     }
 
+    /// Transports of a session with this server.
+    pub(crate) fn pool(&self) -> Arc<Pool<Tokio>> {
+        let session = Session {
+            connection_id: Uuid::nil(),
+            server: self.endpoint("localhost"),
+            peer: self.address(),
+            generation: 1,
+        };
+        let runtime = Tokio::current().unwrap();
+        let timeout = Duration::from_secs(20);
+        Arc::new(Pool::new(runtime, self.trust(), session, timeout))
+    }
+
     pub(crate) async fn open(&self, host: &str) -> Result<Transport, Failure> {
         open(&self.trust(), &self.endpoint(host)).await
     }
 }
 
 pub(crate) async fn open(tls: &Tls, to: &Endpoint) -> Result<Transport, Failure> {
-    let runtime = crate::Runtime::current().unwrap();
-    Transport::open::<Tokio>(&runtime, tls, to, None).await
+    let runtime = Tokio::current().unwrap();
+    Transport::open(&runtime, tls, to, None).await
 }
 
 /// The output of a future that has no reason to take long.

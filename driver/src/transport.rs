@@ -93,8 +93,8 @@ impl Transport {
     }
 
     /// What is known of the other side, and news of it.
-    pub(crate) fn health(&self) -> watch::Receiver<Health> {
-        self.lane.health.clone()
+    pub(crate) fn health(&self) -> &watch::Receiver<Health> {
+        self.lane.health()
     }
 }
 
@@ -105,6 +105,10 @@ impl Drop for Transport {
 }
 
 impl Lane {
+    pub(crate) fn health(&self) -> &watch::Receiver<Health> {
+        &self.health
+    }
+
     /// Sends a request; scheme and authority of its URI become those of the transport.
     pub(crate) async fn send(
         mut self,

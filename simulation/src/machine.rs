@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 ///   the deadline of a live one is never later than that;
 /// - nothing is open and nothing in flight while idle, backing off or stopped;
 /// - with outputs queued the deadline is not later than `now`, once drained it is;
+/// - no request is forgotten without a `Cancel` or a `Close`;
 /// - replies to unknown or finished ids change nothing and are counted, and so do extra ticks;
 /// - after a `Close` nothing follows but `Cancel`, `Close` and one `Closed`.
 ///
@@ -71,6 +72,10 @@ impl Machine {
         let overdue = self.poll_timeout().is_some_and(|due| due < now);
         self.now = self.now.max(now);
 
+        let is_awaited =
+            matches!(input, Input::Reply { .. }) && before_late_reply.is_none() && !overdue;
+        let ignored = self.stats().ignored_replies;
+
         self.ledger.input(self.now, &input, overdue);
         self.connection.handle(now, input.clone());
         let drained = drain(&mut self.connection, self.now);
@@ -82,6 +87,10 @@ impl Machine {
                 self.ledger.output(self.now, output)?;
             }
             self.ledger.settled(self.now, &self.connection)?;
+            let is_ignored = self.stats().ignored_replies > ignored;
+            Broken::unless(!(is_awaited && is_ignored), || {
+                "a reply was ignored although its request was never ended".to_owned()
+            })?;
             if let Some(before) = before_late_reply {
                 self.late_reply_changed_nothing(before, &outputs)?;
             }

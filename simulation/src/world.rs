@@ -147,12 +147,12 @@ impl World {
         self.clients.iter()
     }
 
-    /// All clients, by name.
+    /// The names of all clients.
     pub fn client_ids(&self) -> impl Iterator<Item = ClientId> + use<> {
         (0..self.clients.len()).map(ClientId)
     }
 
-    /// All servers, by name.
+    /// The names of all servers.
     pub fn server_ids(&self) -> impl Iterator<Item = ServerId> + use<> {
         (0..self.servers.len()).map(ServerId)
     }
@@ -163,6 +163,11 @@ impl World {
     /// Where it belongs to another world.
     pub fn server(&self, id: ServerId) -> &Server {
         &self.servers[id.0]
+    }
+
+    /// What a server would answer if it were asked for its count now.
+    pub fn count(&mut self, server: ServerId) -> u64 {
+        self.servers[server.0].model.count(self.now)
     }
 
     /// How many transports a server has accepted and not seen the end of.

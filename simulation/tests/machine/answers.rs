@@ -134,6 +134,7 @@ fn an_answer_can_be_acknowledged_for_five_seconds_and_then_its_place_is_free() {
     let age = hand.elapsed() - sent;
     hand.wait(secs(5).saturating_sub(age));
     assert!(hand.session().is_some());
+    assert!(hand.is_cancelled(hung));
     hand.reply(hung, ok());
     assert_eq!(
         hand.machine().stats().ignored_replies,

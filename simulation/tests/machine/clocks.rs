@@ -190,3 +190,16 @@ fn what_was_sent_before_a_sleep_is_as_old_as_the_sleep_makes_it() {
         "{cause:?}"
     );
 }
+
+#[test]
+fn a_wait_between_attempts_that_was_slept_through_is_over() {
+    let mut hand = hand("chronicle://s1");
+    hand.connect();
+    for _ in 0..6 {
+        refuse_all(&mut hand);
+    }
+    hand.input(Command::Slept(secs(29)));
+    assert_eq!(hand.timeout(), Some(secs(1)));
+    hand.input(Command::Slept(secs(1)));
+    assert!(has_dialled(&hand));
+}

@@ -1,8 +1,10 @@
 //! `Close`, in every phase.
 
 use crate::help::*;
-use chronicle_connection::{Command, Event, Id, Output, Request, State};
+use chronicle_connection::{Command, Connection, Event, Id, Input, Output, Reply, Request, State};
 use chronicle_simulation::{Setup, World, id_of, request_of};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng as _;
 use std::collections::BTreeSet;
 
 /// All outputs of a machine so far, as ids that are open or in flight.
@@ -198,4 +200,32 @@ fn a_close_at_any_moment_of_a_connect_leaves_nothing_behind() {
             );
         }
     }
+}
+
+#[test]
+fn what_was_queued_before_the_close_is_not_asked_for_after_it() {
+    let now = start();
+    let setup = Setup::new("chronicle://s1").exact();
+    let rng = ChaCha8Rng::seed_from_u64(1);
+    let mut connection = Connection::new(setup.config(), setup.contract.clone(), rng, now);
+    connection.handle(now, Command::Connect);
+    let outputs: Vec<Output> = std::iter::from_fn(|| connection.poll_output()).collect();
+    let transport = outputs.iter().find_map(id_of).unwrap();
+    let reply = Reply::Opened {
+        peer: ([10, 0, 0, 1], 35000).into(),
+    };
+    let id = transport;
+    connection.handle(now, Input::Reply { id, reply });
+    // The reservation and the check are queued, and nobody has taken them yet.
+    connection.handle(now, Command::Close);
+    let outputs: Vec<Output> = std::iter::from_fn(|| connection.poll_output()).collect();
+    assert!(
+        outputs.iter().all(|output| request_of(output).is_none()),
+        "{outputs:?}"
+    );
+    assert!(matches!(
+        outputs.as_slice(),
+        [.., Output::Event(Event::Closed)]
+    ));
+    assert!(in_flight(&outputs).is_empty());
 }

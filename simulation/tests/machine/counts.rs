@@ -268,3 +268,19 @@ fn a_transport_that_closes_while_counts_are_asked_gives_no_count() {
     hand.reply(ask, http(200, "8"));
     assert_eq!(the_chosen(&mut hand), "s2");
 }
+
+#[test]
+fn a_dial_that_takes_too_long_is_a_failure_like_another() {
+    let setup = Setup::new("chronicle://s1,s2").exact();
+    let mut hand = Hand::new(start(), setup.timing(|timing| timing.count = secs(20)));
+    hand.connect();
+    let (first, second) = (hand.take_open("s1"), hand.take_open("s2"));
+    hand.wait(secs(5) - MOMENT);
+    hand.open(second);
+    let ask = hand.take(Request::Count, second);
+    hand.reply(ask, http(200, "7"));
+    assert!(chosen(&mut hand).is_empty());
+    hand.wait(MOMENT);
+    assert!(hand.is_closed(first));
+    assert_eq!(the_chosen(&mut hand), "s2");
+}

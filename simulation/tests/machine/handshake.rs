@@ -276,3 +276,40 @@ fn a_transport_that_ends_during_the_handshake_fails_that_server_with_its_cause()
         }
     }
 }
+
+#[test]
+fn a_connect_tells_its_story_in_order() {
+    let mut hand = hand("chronicle://s1,s2");
+    hand.connect();
+    let transports = offer(&mut hand, &[("s1", Some(3)), ("s2", Some(2))]);
+    pass(&mut hand, transports[1]);
+    let session = hand.session().unwrap();
+    let server = session.server.clone();
+    let story = hand.events();
+    let [
+        Event::Connecting {
+            attempt: 1,
+            candidates,
+        },
+        rest @ ..,
+    ] = story.as_slice()
+    else {
+        panic!("{story:?}");
+    };
+    assert_eq!(
+        candidates.iter().map(name).collect::<Vec<_>>(),
+        ["s1", "s2"]
+    );
+    let expected = [
+        Event::Selected {
+            server: server.clone(),
+            count: Some(2),
+        },
+        Event::Compatible {
+            server,
+            server_version: "18.5.0".to_owned(),
+        },
+        Event::Connected(session),
+    ];
+    assert_eq!(rest, expected);
+}

@@ -257,3 +257,23 @@ fn offer_all(hand: &mut Hand, counts: &[(&str, u64)]) {
         hand.reply(ask, http(200, count.to_string()));
     }
 }
+
+#[test]
+fn a_transport_that_goes_away_while_counts_are_asked_is_not_used() {
+    let mut hand = hand("chronicle://s1,s2");
+    hand.connect();
+    let (first, second) = (hand.take_open("s1"), hand.take_open("s2"));
+    hand.open(first);
+    hand.open(second);
+    let ask = hand.take(Request::Count, first);
+    hand.reply(ask, http(200, "0"));
+    hand.reply(first, Reply::GoingAway { code: 0 });
+    let ask = hand.take(Request::Count, second);
+    hand.reply(ask, http(200, "5"));
+    // Either s1 is dialled again, or s2 is taken; a checker sees that nothing uses the old one.
+    let transport = hand.find_open().map_or(second, |(transport, _)| {
+        hand.open(transport);
+        transport
+    });
+    pass(&mut hand, transport);
+}

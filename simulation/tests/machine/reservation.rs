@@ -2,7 +2,7 @@
 
 use crate::help::*;
 use chronicle_connection::{CallError, Event, FailureKind, Output, Reply, Request};
-use chronicle_simulation::{Hand, http, request_of};
+use chronicle_simulation::{Fault, Hand, Setup, World, http, request_of};
 
 #[test]
 fn one_reservation_is_made_on_the_winner_and_none_on_the_losers() {
@@ -137,4 +137,46 @@ fn reserve_failures(hand: &mut Hand) -> Vec<CallError> {
             _ => None,
         })
         .collect()
+}
+
+#[test]
+fn a_client_that_asks_a_moment_later_sees_the_reservation_and_goes_elsewhere() {
+    for seed in 0..30 {
+        let mut world = World::new(start(), seed);
+        let servers = world.add_servers(2);
+        // Nobody gets as far as a registration, so only reservations are counted.
+        for &server in &servers {
+            world.fail(server, Request::Connect, Fault::Hangs);
+        }
+        let first = world.add_client(Setup::new("chronicle://s1,s2"));
+        world.connect(first);
+        world.run_for(secs(1));
+        let second = world.add_client(Setup::new("chronicle://s1,s2"));
+        world.connect(second);
+        world.run_for(secs(1));
+        for &server in &servers {
+            assert_eq!(
+                world.server(server).arrived(Request::Reserve),
+                1,
+                "seed {seed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_client_is_counted_once_before_and_after_its_registration() {
+    let mut world = World::new(start(), 1);
+    let server = world.add_server();
+    world.fail(server, Request::Connect, Fault::Hangs);
+    let client = world.add_client(Setup::new("chronicle://s1"));
+    world.connect(client);
+    world.run_for(secs(1));
+    assert_eq!(world.count(server), 1, "the reservation");
+    world.heal(server);
+    assert!(world.run_until(secs(30), |world| world.client(client).session().is_some()));
+    // Two attempts were made, and the registration cleared one of their two reservations.
+    assert_eq!(world.count(server), 2);
+    world.run_for(secs(30));
+    assert_eq!(world.count(server), 1, "the abandoned one has expired");
 }

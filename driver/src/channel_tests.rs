@@ -1,0 +1,130 @@
+use crate::{
+    Channel, Runtime,
+    pool::Live,
+    testing::{Peer, Server, soon},
+    tokio_runtime::Tokio,
+};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, HeaderValue, Request, Response, uri::Authority};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use std::future::poll_fn;
+use tokio::sync::{mpsc, watch};
+use tonic::{Code, Status, body::Body};
+use tower_service::Service;
+
+#[tokio::test]
+async fn a_broken_answer_is_unavailable_however_it_breaks() {
+    type End = fn(&mut SendStream<Bytes>);
+    let cases: [(&str, End); 3] = [
+        ("an end without grpc-status", |answer| {
+            answer
+                .send_data(Bytes::from_static(b"\0\0\0\0\0"), true)
+                .unwrap();
+        }),
+        ("trailers without grpc-status", |answer| {
+            answer.send_trailers(HeaderMap::new()).unwrap();
+        }),
+        ("a reset", |answer| {
+            answer.send_reset(Reason::INTERNAL_ERROR)
+        }),
+    ];
+    let mut world = World::new().await;
+    for (name, end) in cases {
+        let (response, _request, mut answer) = world.call(Body::empty()).await;
+        end(&mut answer);
+        let status = soon(response.into_body().collect()).await.err().unwrap();
+        assert_eq!(status.code(), Code::Unavailable, "{name}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn scheme_and_authority_are_those_of_the_server() {
+    let mut world = World::new().await;
+    let (_, request, _) = world.call(Body::empty()).await;
+    assert_eq!(request.uri().scheme_str(), Some("https"));
+    assert_eq!(request.uri().authority(), Some(&world.authority));
+    assert_eq!(request.uri().path(), "/package.Service/Method");
+}
+
+#[tokio::test]
+async fn who_drops_an_answer_ends_the_request_as_well() {
+    let mut world = World::new().await;
+    let endless = stream::pending::<Result<Frame<Bytes>, Status>>().boxed();
+    let (response, request, answer) = world.call(Body::new(StreamBody::new(endless))).await;
+    drop(response);
+    let mut body = request.into_body();
+    let error = soon(body.data()).await.unwrap().unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::CANCEL));
+    drop(answer);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_complete_ends_the_request_as_well() {
+    let mut world = World::new().await;
+    let endless = stream::pending::<Result<Frame<Bytes>, Status>>().boxed();
+    let (response, request, mut answer) = world.call(Body::new(StreamBody::new(endless))).await;
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    answer.send_trailers(trailers).unwrap();
+    let mut rest = response.into_body();
+    while let Some(frame) = soon(rest.frame()).await {
+        frame.unwrap();
+    }
+    let reset = soon(poll_fn(|cx| answer.poll_reset(cx))).await;
+    assert_eq!(reset.unwrap(), Reason::CANCEL);
+    drop((rest, request));
+}
+
+/// A channel, and the other end of the one transport that it has.
+struct World {
+    server: Server,
+    authority: Authority,
+    channel: Channel<Tokio>,
+    peer: Option<Peer>,
+    _live: watch::Sender<Option<Live<Tokio>>>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = Server::new().await;
+        let pool = server.pool();
+        let authority = server.endpoint("localhost").to_string().parse().unwrap();
+        let (live_sender, live) = watch::channel(Some(Live {
+            pool,
+            metadata: HeaderMap::new(),
+        }));
+        Self {
+            server,
+            authority,
+            channel: Channel::new(Tokio::current().unwrap(), live, mpsc::unbounded_channel().0),
+            peer: None,
+            _live: live_sender,
+        }
+    }
+
+    /// Calls, and answers with headers.
+    async fn call(
+        &mut self,
+        body: Body,
+    ) -> (Response<Body>, Request<RecvStream>, SendStream<Bytes>) {
+        let request = Request::post("/package.Service/Method").body(body).unwrap();
+        let call = self.channel.call(request);
+        let serve = async {
+            if self.peer.is_none() {
+                self.peer = self.server.accept().await;
+            }
+            let requests = &mut self.peer.as_mut().unwrap().requests;
+            let (request, mut respond) = requests.recv().await.unwrap();
+            let response = Response::builder().header("content-type", "application/grpc");
+            let answer = respond
+                .send_response(response.body(()).unwrap(), false)
+                .unwrap();
+            (request, answer)
+        };
+        let (response, (request, answer)) = soon(async { tokio::join!(call, serve) }).await;
+        (response.unwrap(), request, answer)
+    }
+}

@@ -1,0 +1,183 @@
+//! The ways a connection ends for good, and that nothing is left of it.
+
+use super::world::{World, echo, measured};
+use chronicle_connection_driver::{
+    Client, ConnectError, Notice, Runtime,
+    core::{Backoff, Event, State},
+};
+use chronicle_reference_server::{
+    Answer,
+    echo::{Payload, StreamRequest},
+    paths,
+};
+use futures_util::future::{Either, select};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+pub(crate) async fn close_is_prompt_in_every_phase_and_leaves_no_socket<R: Runtime>() {
+    for phase in [
+        Phase::Selecting,
+        Phase::Handshaking,
+        Phase::Registering,
+        Phase::Connected,
+        Phase::BackingOff,
+    ] {
+        let mut world = World::<R>::start(3).await;
+        phase.prepare(&mut world).await;
+        let long = Duration::from_secs(60);
+        let backoff = Backoff {
+            base: long,
+            ceiling: long,
+            ..Backoff::default()
+        };
+        let client = world.builder().backoff(backoff).start().unwrap();
+        let mut events = client.events();
+        world
+            .until("phase", || phase.is_reached(&world, &client))
+            .await;
+
+        let begun = Instant::now();
+        world.soon("close", client.close()).await;
+        let promise = Duration::ZERO..=Duration::from_millis(100);
+        measured(&format!("close while {phase:?}"), begun.elapsed(), promise);
+        assert_eq!(client.state(), State::Stopped);
+        assert_eq!(client.session(), None);
+        assert_eq!(client.connected().await, Err(ConnectError::Closed));
+        world.soon("second close", client.close()).await;
+        world.all_sockets_closed().await;
+        let mut last = None;
+        while let Some(notice) = world.soon("end of events", events.next()).await {
+            last = Some(notice);
+        }
+        assert_eq!(last, Some(Notice::Event(Event::Closed)));
+        let mut echo = echo(client.channel());
+        let refused = echo.unary(Payload::default()).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::Unavailable);
+    }
+}
+
+pub(crate) async fn a_connect_that_is_dropped_midway_leaves_nothing<R: Runtime>() {
+    for phase in [Phase::Selecting, Phase::Handshaking, Phase::Registering] {
+        let mut world = World::<R>::start(3).await;
+        phase.prepare(&mut world).await;
+        {
+            let connecting = pin!(world.builder().connect());
+            let reached = pin!(world.until("phase", || phase.is_reached_by_server(&world)));
+            match select(connecting, reached).await {
+                Either::Left((connected, _)) => panic!("{connected:?} in spite of {phase:?}"),
+                Either::Right(_) => {}
+            }
+        }
+        world.all_sockets_closed().await;
+    }
+}
+
+pub(crate) async fn a_connect_may_be_dropped_after_any_number_of_polls<R: Runtime>() {
+    let world = World::<R>::start(2).await;
+    let mut was_connected = false;
+    for polls in 0.. {
+        let mut left = polls;
+        let mut connecting = Box::pin(world.builder().connect());
+        let until_dropped = poll_fn(|cx| {
+            if left == 0 {
+                return Poll::Ready(None);
+            }
+            left -= 1;
+            let poll = connecting.as_mut().poll(cx).map(Some);
+            if left == 0 {
+                // Nobody else would wake this.
+                cx.waker().wake_by_ref();
+            }
+            poll
+        });
+        was_connected |= world.soon("a poll", until_dropped).await.is_some();
+        drop(connecting);
+        if was_connected || polls == 20 {
+            break;
+        }
+    }
+    world.all_sockets_closed().await;
+    let clients = world.sum(|stats| stats.clients.len() as u64);
+    assert_eq!(clients, 0);
+}
+
+pub(crate) async fn a_connection_closes_with_its_last_handle<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let client = world.connect().await;
+    let mut events = client.events();
+    world.connected(&mut events).await;
+    let (clone, channel) = (client.clone(), client.channel());
+    drop(client);
+    drop(clone);
+    let mut echo = echo(channel);
+    echo.unary(Payload::default()).await.unwrap();
+
+    let request = StreamRequest {
+        count: 1,
+        size: 1,
+        hold: true,
+    };
+    let mut held = echo.stream(request).await.unwrap().into_inner();
+    held.message().await.unwrap();
+    // A call under way is no handle.
+    drop(echo);
+    let end = world.soon("end of the call", held.message()).await;
+    assert_eq!(end.unwrap_err().code(), tonic::Code::Unavailable);
+    world.all_sockets_closed().await;
+    let closed = world
+        .event(&mut events, "last event", |event| Some(event.clone()))
+        .await;
+    assert_eq!(closed, Event::Closed);
+    assert_eq!(world.soon("end of events", events.next()).await, None);
+}
+
+/// What a connection may be busy with.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    Selecting,
+    Handshaking,
+    Registering,
+    Connected,
+    BackingOff,
+}
+
+impl Phase {
+    /// Makes it last.
+    async fn prepare<R: Runtime>(self, world: &mut World<R>) {
+        match self {
+            Self::Selecting => world.set_all(|faults| faults.hang_tls = true),
+            Self::Handshaking => world.set_all(|faults| {
+                faults.on(paths::CHECK_COMPATIBILITY).answer = Some(Answer::Hang);
+            }),
+            Self::Registering => world.set_all(|faults| faults.model.silent = true),
+            Self::Connected => {}
+            Self::BackingOff => world.kill_all().await,
+        }
+    }
+
+    fn is_reached<R: Runtime>(self, world: &World<R>, client: &Client<R>) -> bool {
+        let state = client.state();
+        self.is_reached_by_server(world)
+            && match self {
+                Self::Selecting => state == State::Selecting,
+                Self::Handshaking | Self::Registering => {
+                    matches!(state, State::Handshaking { .. })
+                }
+                Self::Connected => matches!(state, State::Connected(_)),
+                Self::BackingOff => state == State::BackingOff,
+            }
+    }
+
+    fn is_reached_by_server<R: Runtime>(self, world: &World<R>) -> bool {
+        match self {
+            Self::Selecting => world.open_sockets() == 3,
+            Self::Handshaking => world.requests(paths::CHECK_COMPATIBILITY) == 1,
+            Self::Registering | Self::Connected => world.requests(paths::CONNECT) == 1,
+            Self::BackingOff => true,
+        }
+    }
+}

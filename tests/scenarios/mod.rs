@@ -1,0 +1,91 @@
+//! What a client must live through, once for every runtime.
+//!
+//! A scenario is an async function over the runtime of an adapter. It starts servers of its own, and
+//! waits for conditions, not for times, wherever there is something to wait for.
+
+pub(crate) mod world;
+
+pub(crate) mod calling;
+pub(crate) mod closing;
+pub(crate) mod connecting;
+pub(crate) mod dropping;
+pub(crate) mod refusing;
+pub(crate) mod securing;
+pub(crate) mod subscribing;
+
+/// Makes a test of each scenario: `$run` runs a future to its end on `$runtime`.
+macro_rules! scenarios {
+    ($runtime:ty, $run:path) => {
+        scenarios! { $runtime, $run:
+            connecting {
+                every_strategy_connects_and_all_views_of_it_agree
+                a_strategy_can_be_named_in_the_string
+                one_connect_costs_three_tcp_connections_and_two_are_closed
+                clients_spread_over_servers_that_have_as_many
+                a_server_that_fails_every_check_captures_nobody
+                a_dead_and_a_hanging_server_leave_the_third
+                without_counts_and_reservations_a_client_connects_all_the_same
+                servers_that_cannot_be_reached_are_all_named_with_the_cause
+                a_client_that_was_started_tries_until_there_is_a_server
+                an_html_page_in_place_of_the_check_is_a_failure_and_no_old_server
+            }
+            refusing {
+                an_incompatible_server_in_a_mixed_cluster_is_passed_over
+                a_cluster_that_refuses_ends_the_connect_with_all_that_was_found
+                a_connection_whose_servers_all_refuse_later_stops_for_good
+                an_older_server_cannot_be_verified_and_the_way_through_is_named
+            }
+            dropping {
+                a_killed_server_is_noticed_at_once_and_never_shown_as_connected
+                silence_ends_a_session_after_five_seconds
+                answers_into_the_void_end_a_session_after_five_seconds
+                answers_that_fail_end_a_session_after_five_seconds
+                a_server_that_knows_no_answers_keeps_its_session
+                a_stream_that_the_server_ends_is_the_end_of_the_session
+                a_server_that_goes_away_in_good_order_is_left_at_once
+                a_client_comes_back_to_a_server_that_restarts
+                a_rolling_restart_of_all_servers_is_survived_by_all_clients
+                while_all_servers_are_down_a_client_tries_and_tells_why
+                a_server_that_sends_no_first_keep_alive_is_never_connected
+            }
+            closing {
+                close_is_prompt_in_every_phase_and_leaves_no_socket
+                a_connect_that_is_dropped_midway_leaves_nothing
+                a_connect_may_be_dropped_after_any_number_of_polls
+                a_connection_closes_with_its_last_handle
+            }
+            calling {
+                whoever_sees_a_session_can_call_at_once
+                unread_streams_and_many_calls_leave_the_session_alone
+                transports_are_opened_as_streams_need_them
+                a_thousand_calls_in_flight_end_at_once_with_their_server
+                calls_on_a_silent_session_end_with_it
+                without_a_session_calls_fail_at_once_or_wait_if_asked
+                a_deadline_is_kept_by_the_client_itself
+                metadata_of_the_caller_stays_and_the_api_key_is_added
+                calls_go_to_the_server_of_the_session_that_is_up
+                calls_dropped_at_any_moment_free_what_they_held
+                a_duplex_call_goes_both_ways_and_ends_with_either_side
+            }
+            securing {
+                a_certificate_that_nobody_vouches_for_is_refused
+                extra_roots_vouch_for_a_server_by_name_and_by_address
+                what_is_wrong_with_the_tls_of_a_server_is_told_apart
+                a_server_without_tls_is_told_as_such
+                validation_asked_for_in_code_or_string_is_on
+            }
+            subscribing {
+                the_first_subscriber_hears_all_and_the_second_what_follows
+                a_subscriber_that_does_not_read_holds_nothing_up_and_is_told_later
+            }
+        }
+    };
+    ($runtime:ty, $run:path: $($module:ident { $($name:ident)* })*) => {
+        $(mod $module {
+            $(#[test]
+            fn $name() {
+                $run($crate::scenarios::$module::$name::<$runtime>());
+            })*
+        })*
+    };
+}

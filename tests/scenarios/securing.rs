@@ -1,0 +1,126 @@
+//! TLS: whom a client trusts, and what it says of the others.
+
+use super::world::{World, impatient, quick};
+use chronicle_connection_driver::{
+    Builder, Client, Runtime,
+    core::{CandidateError, FailureKind, FatalError, TlsFailure},
+};
+use chronicle_reference_server::{Alpn, ServerOptions};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    thread,
+    time::Duration,
+};
+
+pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let port = world.servers()[0].port();
+    let error = tls_failure(&world, validating("127.0.0.1", port)).await;
+    assert_eq!(error.0, TlsFailure::UnknownIssuer, "{}", error.1);
+    assert!(error.1.contains("unknown issuer"), "{}", error.1);
+    assert_eq!(world.sum(|stats| stats.handshakes), 0);
+}
+
+pub(crate) async fn extra_roots_vouch_for_a_server_by_name_and_by_address<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let server = &world.servers()[0];
+    for host in ["127.0.0.1", "localhost", "LOCALHOST."] {
+        let builder = validating::<R>(host, server.port()).extra_roots(server.certificate_pem());
+        let client = world.soon("a session", builder.connect()).await.unwrap();
+        assert!(client.session().is_some());
+        client.close().await;
+    }
+}
+
+pub(crate) async fn what_is_wrong_with_the_tls_of_a_server_is_told_apart<R: Runtime>() {
+    let elsewhere = ServerOptions {
+        names: vec!["elsewhere.example".to_owned()],
+        ..quick()
+    };
+    let expired = ServerOptions {
+        expired: true,
+        ..quick()
+    };
+    let world = World::<R>::with(vec![elsewhere, expired, quick(), quick()]).await;
+    world.set(2, |faults| faults.alpn = Alpn::Http1);
+    world.set(3, |faults| faults.alpn = Alpn::Unknown);
+    for (server, expected) in world.servers().iter().zip([
+        TlsFailure::WrongName,
+        TlsFailure::Expired,
+        TlsFailure::NoHttp2,
+        TlsFailure::NoHttp2,
+    ]) {
+        let builder = validating::<R>("127.0.0.1", server.port());
+        let (failure, text) =
+            tls_failure(&world, builder.extra_roots(server.certificate_pem())).await;
+        assert_eq!(failure, expected, "{text}");
+        assert!(text.contains(&expected.to_string()), "{text}");
+    }
+}
+
+pub(crate) async fn a_server_without_tls_is_told_as_such<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Ends with the process.
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let _ = socket.read(&mut [0; 1024]);
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let (failure, text) = tls_failure(&world, validating("127.0.0.1", port)).await;
+    assert_eq!(failure, TlsFailure::NotTls, "{text}");
+
+    // In a cluster it is one server that is out.
+    let other = world.servers()[0].endpoint();
+    let string = format!("chronicle://127.0.0.1:{port},{other}/?skipTlsValidation=true");
+    let connecting = impatient(Client::<R>::builder(string.parse().unwrap())).connect();
+    let client = world.soon("a session", connecting).await.unwrap();
+    assert_eq!(world.server_of(&client.session().unwrap()), 0);
+}
+
+/// Validation that anybody asks for is on.
+pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let asked_in_code = world.builder().skip_tls_validation(false);
+    let string = format!(
+        "chronicle://{}/?skipTlsValidation=false",
+        world.servers()[0].endpoint()
+    );
+    let asked_in_string = Client::<R>::builder(string.parse().unwrap()).skip_tls_validation(true);
+    for builder in [asked_in_code, impatient(asked_in_string)] {
+        let builder = builder.connect_timeout(Some(SHORT));
+        assert_eq!(
+            tls_failure(&world, builder).await.0,
+            TlsFailure::UnknownIssuer
+        );
+    }
+}
+
+/// A client that validates, and gives up soon.
+fn validating<R: Runtime>(host: &str, port: u16) -> Builder<R> {
+    let string = format!("chronicle://{host}:{port}");
+    let builder = impatient(Client::builder(string.parse().unwrap()));
+    builder.connect_timeout(Some(SHORT))
+}
+
+/// Why the only server cannot be connected, and the error's text.
+async fn tls_failure<R: Runtime>(world: &World<R>, builder: Builder<R>) -> (TlsFailure, String) {
+    let error = world.refused(builder).await;
+    let text = error.to_string();
+    let FatalError::ConnectTimeout { last, .. } = error else {
+        panic!("{text}");
+    };
+    match &last.candidates[0].1 {
+        Some(CandidateError::Unreachable(failure)) => match failure.kind {
+            FailureKind::Tls(reason) => (reason, text),
+            other => panic!("{other:?}: {text}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+const SHORT: Duration = Duration::from_millis(500);
