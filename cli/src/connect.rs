@@ -3,13 +3,12 @@
 use crate::{
     ConnectArguments,
     embedded::{DOWN, Embedded, SESSION},
+    problem::{self, Problem, bad_input},
     render::Printer,
 };
 use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice};
 use futures_util::FutureExt as _;
 use std::{
-    env,
-    fmt::Display,
     future::{self, Future},
     io,
     pin::pin,
@@ -21,35 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &ConnectArguments) -> ExitCode {
-    let ended = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(connect(arguments)),
-        Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
-    };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Problem::BadInput(text)) => complain(2, &text),
-        Err(Problem::GaveUp(text)) => complain(1, &text),
-    }
-}
-
-fn complain(code: u8, text: &str) -> ExitCode {
-    eprintln!("chronicle: {text}");
-    ExitCode::from(code)
-}
-
-enum Problem {
-    BadInput(String),
-    GaveUp(String),
-}
-
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Self {
-        Self::GaveUp(error.to_string())
-    }
-}
-
-fn bad_input(error: impl Display) -> Problem {
-    Problem::BadInput(error.to_string())
+    problem::run(connect(arguments))
 }
 
 async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
@@ -114,19 +85,12 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
     }
 }
 
-/// The connection string of the command line or the environment; `None` asks for embedded servers.
+/// The connection string; `None` asks for embedded servers.
 fn given_string(arguments: &ConnectArguments) -> Result<Option<String>, Problem> {
     if arguments.embedded {
         return Ok(None);
     }
-    if let Some(string) = &arguments.connection_string {
-        return Ok(Some(string.clone()));
-    }
-    match env::var(VARIABLE) {
-        Ok(string) => Ok(Some(string)),
-        Err(env::VarError::NotPresent) => Ok(None),
-        Err(env::VarError::NotUnicode(_)) => Err(bad_input(format!("{VARIABLE} is not UTF-8"))),
-    }
+    problem::connection_string(arguments.connection_string.as_ref())
 }
 
 /// Completes when the program is asked to stop, from the moment of this call on.
@@ -155,5 +119,3 @@ async fn at(instant: Option<Instant>) {
         None => future::pending().await,
     }
 }
-
-const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";

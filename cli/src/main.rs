@@ -6,7 +6,9 @@
 
 mod connect;
 mod embedded;
+mod problem;
 mod render;
+mod resolve;
 
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -24,6 +26,10 @@ enum Command {
     /// Connect, print every transition with its reason and timing, and stay connected until Ctrl-C.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArguments),
+    /// Look the servers up as a client would, once, and print each try with its timing and the
+    /// servers in order.
+    #[command(after_help = RESOLVE_EXIT_CODES)]
+    Resolve(ResolveArguments),
 }
 
 #[derive(Debug, Args)]
@@ -46,6 +52,23 @@ struct ConnectArguments {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct ResolveArguments {
+    /// Whose servers to look up: chronicle+srv://name[/?options]. Without it, the environment
+    /// variable CHRONICLE_CONNECTION_STRING says so.
+    connection_string: Option<String>,
+
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+const RESOLVE_EXIT_CODES: &str = "\
+Exit codes:
+  0  there are servers
+  1  there are none, or nobody could tell
+  2  bad input: the connection string or an option is wrong";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  closed: by Ctrl-C, or with --once after the reconnect
@@ -55,5 +78,6 @@ Exit codes:
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Connect(arguments) => connect::run(&arguments),
+        Command::Resolve(arguments) => resolve::run(&arguments),
     }
 }

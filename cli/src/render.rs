@@ -1,6 +1,6 @@
 //! One line for each event, for people or for programs.
 
-use chronicle_connection_tokio::{Event, Session, SrvRecord};
+use chronicle_connection_tokio::{Endpoint, Event, Session, SrvRecord};
 use serde_json::{Value, json};
 use std::{
     io::{self, Write as _},
@@ -36,6 +36,16 @@ impl Printer {
     /// Where standard output is gone.
     pub(crate) fn note(&self, kind: &str, text: &str) -> io::Result<()> {
         self.line(text, json!({ "event": kind, "text": text }))
+    }
+
+    /// Prints servers in order.
+    ///
+    /// # Errors
+    /// Where standard output is gone.
+    pub(crate) fn servers(&self, servers: &[Endpoint]) -> io::Result<()> {
+        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+        let text = format!("servers: {}", servers.join(" "));
+        self.line(&text, json!({ "event": "servers", "servers": servers }))
     }
 
     fn line(&self, text: &str, mut value: Value) -> io::Result<()> {

@@ -145,7 +145,7 @@ impl fmt::Display for Event {
                 write!(f, "name server {server} over {transport} told")?;
                 records
                     .iter()
-                    .try_for_each(|record| write!(f, " {}", record.server))?;
+                    .try_for_each(|record| write!(f, " {record}"))?;
                 write!(f, " (after {})", Millis(*took))?;
                 warnings
                     .iter()

@@ -9,8 +9,8 @@ use crate::{
     tls::Tls,
 };
 use chronicle_connection::{
-    Backoff, ClientInfo, Config, ConfigBuilder, Connection, ConnectionString, Contract, Event,
-    State, Strategy, Timing,
+    Backoff, ClientInfo, Config, ConfigBuilder, Connection, ConnectionString, Contract, Endpoint,
+    Event, State, Strategy, Timing,
 };
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng;
@@ -127,16 +127,20 @@ impl<R: Runtime> Builder<R> {
 
     /// Looks the servers up once, as the first attempt of a connect would, and connects to none.
     ///
-    /// The events are those of such an attempt up to [`Event::Connecting`], which lists the servers
-    /// in order, or [`Event::BackingOff`], which tells why there are none.
+    /// Gives the servers in order; none where there are none, or nobody could tell. The events are
+    /// those of such an attempt up to [`Event::Connecting`], or to [`Event::BackingOff`], which tells
+    /// why there are no servers.
     ///
     /// # Errors
     /// [`ConnectError`]: what is wrong with the configuration.
-    pub async fn resolve(self) -> Result<Vec<Event>, ConnectError> {
+    pub async fn resolve(
+        self,
+        on_event: impl FnMut(&Event),
+    ) -> Result<Vec<Endpoint>, ConnectError> {
         let runtime = R::current()?;
         let config = self.config.connect_timeout(None).build()?;
         let machine = Connection::new(config, self.contract, seeded()?, Instant::now());
-        Ok(resolve(runtime, machine).await)
+        Ok(resolve(runtime, machine, on_event).await)
     }
 
     fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {

@@ -1,7 +1,7 @@
 //! A lookup without a connect.
 
 use crate::{Runtime, dns, runtime::sleep_until};
-use chronicle_connection::{Command, Connection, Event, Id, Input, Output, Reply};
+use chronicle_connection::{Command, Connection, Endpoint, Event, Id, Input, Output, Reply};
 use futures_util::{
     StreamExt,
     future::{Either, select},
@@ -10,13 +10,13 @@ use futures_util::{
 use rand_chacha::ChaCha12Rng;
 use std::time::Instant;
 
-/// Runs a machine until it knows its servers, or why it does not, and gives every event up to that.
+/// Runs a machine until it knows its servers, or why it does not, and tells every event up to that.
 /// It is the machine of a client, asked for its first attempt and then left alone.
 pub(crate) async fn resolve<R: Runtime>(
     runtime: R,
     mut machine: Connection<ChaCha12Rng>,
-) -> Vec<Event> {
-    let mut events = Vec::new();
+    mut on_event: impl FnMut(&Event),
+) -> Vec<Endpoint> {
     let mut request: Option<(Id, BoxStream<'static, Reply>)> = None;
     let mut input = Input::from(Command::Connect);
     loop {
@@ -24,13 +24,11 @@ pub(crate) async fn resolve<R: Runtime>(
         while let Some(output) = machine.poll_output() {
             match output {
                 Output::Event(event) => {
-                    let is_over = matches!(
-                        event,
-                        Event::Connecting { .. } | Event::BackingOff { .. } | Event::Failed(_)
-                    );
-                    events.push(event);
-                    if is_over {
-                        return events;
+                    on_event(&event);
+                    match event {
+                        Event::Connecting { candidates, .. } => return candidates,
+                        Event::BackingOff { .. } => return Vec::new(),
+                        _ => {}
                     }
                 }
                 Output::Cancel(_) => request = None,
@@ -39,7 +37,7 @@ pub(crate) async fn resolve<R: Runtime>(
         }
         let (Some(deadline), Some((id, replies))) = (machine.poll_timeout(), &mut request) else {
             // Out of reach: until then, a machine waits for a reply to its lookup.
-            return events;
+            return Vec::new();
         };
         let timer = sleep_until(&runtime, deadline);
         input = match select(replies.next(), timer).await {

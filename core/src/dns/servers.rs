@@ -15,6 +15,13 @@ pub struct SrvRecord {
     pub weight: u16,
 }
 
+impl fmt::Display for SrvRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (server, priority, weight) = (&self.server, self.priority, self.weight);
+        write!(f, "{server} (priority {priority}, weight {weight})")
+    }
+}
+
 /// What was odd about the records of a name, and did not keep the others from being used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SrvWarning {

@@ -26,6 +26,7 @@ mod next_best;
 mod reconnecting;
 mod replies;
 mod reservation;
+mod resolving;
 mod selection;
 mod staying_connected;
 mod strategies;
