@@ -71,7 +71,7 @@ Exit codes:
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  closed: by Ctrl-C, or with --once after the reconnect
+  0  closed: by Ctrl-C, with --once after the reconnect, or as nobody reads the output any more
   1  gave up: not connected in time, refused by every server, or credentials refused
   2  bad input: the connection string or an option is wrong";
 

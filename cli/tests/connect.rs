@@ -14,6 +14,8 @@ mod program;
 use chronicle_reference_server::{Answer, model::Verdict, paths};
 use program::{Program, World, command, events, kinds, parse, text};
 use std::{
+    io::{BufRead as _, BufReader},
+    process::Stdio,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -154,6 +156,23 @@ fn an_interrupt_closes_cleanly_in_every_phase() {
         world.set_all(|faults| faults.hang_tls = false);
         world.until("end of all sockets", |stats| stats.open == 0);
     }
+}
+
+#[test]
+fn it_ends_quietly_where_nobody_reads_its_output_any_more() {
+    let mut world = World::start();
+    let mut program = command(&["--json", &world.string], None)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
+    while !lines.next().unwrap().unwrap().contains(r#""connected""#) {}
+    drop(lines);
+    world.kill_all();
+    let output = program.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 
 #[test]

@@ -144,9 +144,10 @@ impl<R: Runtime> Builder<R> {
     }
 
     fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {
-        let (client, driver) = self.assemble(connect_timeout)?;
-        let task = driver.run().instrument(tracing::info_span!("chronicle"));
-        client.runtime.spawn(task);
+        let (client, mut driver) = self.assemble(connect_timeout)?;
+        let task = async move { driver.run().await };
+        let span = tracing::info_span!("chronicle");
+        client.runtime.spawn(task.instrument(span));
         Ok(client)
     }
 

@@ -13,16 +13,25 @@ use http::{
 };
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use std::future::Future;
 use tonic::body::Body;
 
 /// Sends one HTTP request and reads the whole answer.
-pub(crate) async fn http(
+pub(crate) fn http(
     lane: Lane,
     request: Request<Bytes>,
     limit: usize,
+) -> impl Future<Output = Result<Response<Bytes>, Failure>> {
+    let response = lane.clone().send(request.map(full));
+    async move { whole(&lane, response.await?, limit).await }
+}
+
+async fn whole(
+    lane: &Lane,
+    response: Response<Incoming>,
+    limit: usize,
 ) -> Result<Response<Bytes>, Failure> {
-    let request = request.map(full);
-    let (parts, mut body) = lane.clone().send(request).await?.into_parts();
+    let (parts, mut body) = response.into_parts();
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| lane.failure(&error))?;
@@ -50,8 +59,12 @@ pub(crate) fn grpc(
     limit: usize,
     answer: Answer,
 ) -> impl Stream<Item = Reply> {
+    let response = lane.clone().send(request);
     stream::once(async move {
-        match begin(lane, request, limit, answer).await {
+        let began = response
+            .await
+            .map(|response| begin(lane, response, limit, answer));
+        match began {
             Ok(Ok(messages)) => messages.replies().left_stream(),
             Ok(Err(status)) => stream::iter([Reply::Finished(status)]).right_stream(),
             Err(failure) => stream::iter([Reply::Failed(failure)]).right_stream(),
@@ -60,27 +73,25 @@ pub(crate) fn grpc(
     .flatten()
 }
 
-async fn begin(
+fn begin(
     lane: Lane,
-    request: Request<Body>,
+    response: Response<Incoming>,
     limit: usize,
     answer: Answer,
-) -> Result<Result<Messages, Status>, Failure> {
-    let response = lane.clone().send(request).await?;
-    let early =
-        refusal(response.status(), response.headers()).or_else(|| status(response.headers()));
-    Ok(match early {
-        Some(status) => Err(status),
-        None => Ok(Messages {
-            lane,
-            body: response.into_body(),
-            read: BytesMut::new(),
-            limit,
-            left: match answer {
-                Answer::One => Some(1),
-                Answer::Many => None,
-            },
-        }),
+) -> Result<Messages, Status> {
+    let headers = response.headers();
+    if let Some(status) = refusal(response.status(), headers).or_else(|| status(headers)) {
+        return Err(status);
+    }
+    Ok(Messages {
+        lane,
+        body: response.into_body(),
+        read: BytesMut::new(),
+        limit,
+        left: match answer {
+            Answer::One => Some(1),
+            Answer::Many => None,
+        },
     })
 }
 

@@ -78,6 +78,26 @@ async fn an_answer_that_is_complete_ends_the_request_as_well() {
     drop((rest, request));
 }
 
+#[tokio::test]
+async fn a_call_that_waits_outlives_the_session_it_waited_on() {
+    let (first, second) = (Server::new().await, Server::new().await);
+    let (live_sender, live) = watch::channel(Some(first.live()));
+    let runtime = Tokio::current().unwrap();
+    let mut channel = Channel::new(runtime, live, mpsc::unbounded_channel().0).wait_for_ready();
+    let call = tokio::spawn(channel.call(Request::new(Body::empty())));
+    // The transport that the call waits for; TLS never comes about.
+    let _opening = soon(first.tcp()).await;
+    live_sender.send_replace(None).unwrap().pool.end();
+    live_sender.send_replace(Some(second.live()));
+    let mut peer = soon(second.accept()).await.unwrap();
+    let (_, mut respond) = soon(peer.requests.recv()).await.unwrap();
+    let response = Response::builder().header("content-type", "application/grpc");
+    let _answer = respond
+        .send_response(response.body(()).unwrap(), false)
+        .unwrap();
+    soon(call).await.unwrap().unwrap();
+}
+
 /// A channel, and the other end of the one transport that it has.
 struct World {
     server: Server,
@@ -90,12 +110,8 @@ struct World {
 impl World {
     async fn new() -> Self {
         let server = Server::new().await;
-        let pool = server.pool();
         let authority = server.endpoint("localhost").to_string().parse().unwrap();
-        let (live_sender, live) = watch::channel(Some(Live {
-            pool,
-            metadata: HeaderMap::new(),
-        }));
+        let (live_sender, live) = watch::channel(Some(server.live()));
         Self {
             server,
             authority,

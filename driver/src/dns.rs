@@ -55,7 +55,11 @@ fn ask<R: Runtime>(
             };
             let failure = move |error: io::Error| {
                 let failure = failures::from_io(&error, FailureKind::Unreachable);
-                Failure::new(failure.kind, format!("{address}: {}", failure.text))
+                let kind = match error.kind() {
+                    io::ErrorKind::FileTooLarge => FailureKind::TooLarge,
+                    _ => failure.kind,
+                };
+                Failure::new(kind, format!("{address}: {}", failure.text))
             };
             answers.map_err(failure).boxed()
         });
@@ -134,7 +138,7 @@ fn tcp<R: Runtime>(
             socket.read_exact(&mut length).await?;
             let length = usize::from(u16::from_be_bytes(length));
             if length > limit {
-                return Err(io::Error::other(format!("a message of {length} bytes")));
+                return Err(io::ErrorKind::FileTooLarge.into());
             }
             let mut message = vec![0; length];
             socket.read_exact(&mut message).await?;
@@ -167,7 +171,7 @@ fn configured() -> Result<Vec<Endpoint>, Failure> {
 
 /// Lines that make no sense are passed over, as the system's resolver does.
 #[cfg(unix)]
-fn parse(text: &[u8]) -> Vec<Endpoint> {
+pub(crate) fn parse(text: &[u8]) -> Vec<Endpoint> {
     use chronicle_connection::Host;
     use resolv_conf::ScopedIp;
 

@@ -81,7 +81,7 @@ fn session(state: &State) -> Option<&Session> {
 /// The transports that are open, and the news of these and of those that are being opened.
 #[derive(Default)]
 pub(crate) struct Transports {
-    open: BTreeMap<Id, Transport>,
+    pub(crate) open: BTreeMap<Id, Transport>,
     news: StreamMap<Id, BoxStream<'static, News>>,
 }
 
@@ -90,12 +90,12 @@ enum News {
     Reply(Reply),
 }
 
-/// Requests under way, each with its transport.
-pub(crate) type Requests = StreamMap<(Id, Id), BoxStream<'static, Reply>>;
+/// Requests under way.
+pub(crate) type Requests = StreamMap<Id, BoxStream<'static, Reply>>;
 
 impl<R: Runtime> Driver<R> {
     /// Connects, and runs until the machine stops or every handle is gone.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(&mut self) {
         let mut input = Input::from(Command::Connect);
         loop {
             let now = Instant::now();
@@ -105,7 +105,6 @@ impl<R: Runtime> Driver<R> {
             }
             self.machine.handle(now, input);
             let outputs: Vec<_> = iter::from_fn(|| self.machine.poll_output()).collect();
-            // First what can be seen, then the news of it.
             self.publish(&outputs);
             for output in outputs {
                 self.perform(output);
@@ -117,15 +116,27 @@ impl<R: Runtime> Driver<R> {
         }
     }
 
-    fn publish(&mut self, outputs: &[Output]) {
+    /// Shows where the machine stands, and sends its events. Both at once, as far as anybody can see:
+    /// who hears of a session finds it, and who finds it hears no more of its coming.
+    fn publish(&self, outputs: &[Output]) {
+        let events = || {
+            outputs.iter().filter_map(|output| match output {
+                Output::Event(event) => Some(event),
+                _ => None,
+            })
+        };
         let state = self.machine.state();
-        let failed = outputs.iter().find_map(|output| match output {
-            Output::Event(Event::Failed(error)) => Some(error.clone()),
+        let failed = events().find_map(|event| match event {
+            Event::Failed(error) => Some(error.clone()),
             _ => None,
         });
         // Whoever sees the session may call at once.
         self.follow(session(&state));
         self.view.send_if_modified(|view| {
+            for event in events() {
+                // Nobody may be listening.
+                let _ = self.events.send(event.clone());
+            }
             let next = View {
                 was_connected: view.was_connected || matches!(state, State::Connected(_)),
                 failed: failed.or(view.failed.take()),
@@ -179,27 +190,19 @@ impl<R: Runtime> Driver<R> {
                 request,
                 limit,
             } => self.request(id, on, |lane| {
-                let answer = async move {
-                    match calls::http(lane, request, limit).await {
-                        Ok(response) => Reply::Http(response),
-                        Err(failure) => Reply::Failed(failure),
-                    }
-                };
-                answer.into_stream().boxed()
+                let answer = calls::http(lane, request, limit);
+                let reply = answer.map(|answer| answer.map_or_else(Reply::Failed, Reply::Http));
+                reply.into_stream().boxed()
             }),
             Output::Unary(call) => self.call(call, Answer::One),
             Output::ServerStream(call) => self.call(call, Answer::Many),
-            Output::Cancel(id) => self.drop_requests(|(request, _)| request == id),
+            Output::Cancel(id) => drop(self.requests.remove(&id)),
             Output::Close(id) => {
-                self.drop_requests(|(_, transport)| transport == id);
                 self.transports.news.remove(&id);
+                // Requests on it end by that.
                 self.transports.open.remove(&id);
             }
-            Output::Event(event) => {
-                log(&event);
-                // Nobody may be listening.
-                let _ = self.events.send(event);
-            }
+            Output::Event(event) => log(&event),
         }
     }
 
@@ -218,19 +221,7 @@ impl<R: Runtime> Driver<R> {
                 stream::iter([Reply::Failed(failure)]).boxed()
             }
         };
-        self.requests.insert((id, on), replies);
-    }
-
-    fn drop_requests(&mut self, which: impl Fn((Id, Id)) -> bool) {
-        let keys: Vec<_> = self
-            .requests
-            .keys()
-            .copied()
-            .filter(|&key| which(key))
-            .collect();
-        for key in keys {
-            self.requests.remove(&key);
-        }
+        self.requests.insert(id, replies);
     }
 
     async fn next_input(&mut self) -> Input {
@@ -259,7 +250,13 @@ impl<R: Runtime> Driver<R> {
         // Before the requests: that they fail is what came of it, not the news.
         if let Poll::Ready(Some((id, news))) = self.transports.news.poll_next_unpin(cx) {
             let reply = match news {
-                News::Reply(reply) => reply,
+                News::Reply(reply) => {
+                    if let Reply::Closed(_) = reply {
+                        // The machine does not close what is closed.
+                        self.transports.open.remove(&id);
+                    }
+                    reply
+                }
                 News::Opened(transport) => {
                     let peer = transport.peer();
                     self.transports.open.insert(id, transport);
@@ -268,7 +265,7 @@ impl<R: Runtime> Driver<R> {
             };
             return Poll::Ready(Input::Reply { id, reply });
         }
-        if let Poll::Ready(Some(((id, _), reply))) = self.requests.poll_next_unpin(cx) {
+        if let Poll::Ready(Some((id, reply))) = self.requests.poll_next_unpin(cx) {
             return Poll::Ready(Input::Reply { id, reply });
         }
         match timer {
@@ -278,12 +275,10 @@ impl<R: Runtime> Driver<R> {
     }
 }
 
-/// Whatever ends the task, a panic or the end of its runtime included, ends all I/O, and only then
-/// do handles see that it is over.
+/// Whatever ends the task, be it a panic or the end of its runtime, ends all I/O. Only then do the
+/// handles see the end of `view`, which is the last field.
 impl<R: Runtime> Drop for Driver<R> {
     fn drop(&mut self) {
-        self.requests.clear();
-        self.transports = Transports::default();
         if let Some(live) = self.live.send_replace(None) {
             live.pool.end();
         }

@@ -1,22 +1,21 @@
 use crate::{
-    Builder, NoRuntime, Runtime,
+    Builder, Client, NoRuntime, Notice, Runtime,
     driver::ending,
-    pool::Live,
     socket::Health,
-    testing::{Server, soon},
+    testing::{Order, Server, soon},
     tokio_runtime::Tokio,
 };
-use chronicle_connection::{Command, Failure, FailureKind, Reply, State};
-use futures_util::StreamExt;
-use http::HeaderMap;
+use chronicle_connection::{Command, Event, Failure, FailureKind, Reply, State, Timing};
+use futures_util::{StreamExt, future::select};
+use h2::Reason;
 use std::{
-    future::{Future, pending},
+    future::{Future, pending, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,
     sync::Arc,
     task::{Context, Waker},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tokio::sync::watch;
 
@@ -24,7 +23,7 @@ use tokio::sync::watch;
 fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
     let connection_string = "chronicle://localhost?skipTlsValidation=true";
     let builder = Builder::<Frozen>::new(connection_string.parse().unwrap());
-    let (client, driver) = builder.assemble(None).unwrap();
+    let (client, mut driver) = builder.assemble(None).unwrap();
     for _ in 0..600 {
         client.commands.send(Command::Tick).unwrap();
     }
@@ -43,21 +42,69 @@ fn after_256_inputs_in_a_row_other_tasks_have_a_turn() {
 }
 
 #[tokio::test]
+async fn requests_leave_in_the_order_in_which_the_machine_asked() {
+    let server = Server::new().await;
+    // An order left to chance would pass half of the time.
+    for _ in 0..10 {
+        let _client = start(&server);
+        let mut peer = soon(server.accept()).await.unwrap();
+        let (first, _held) = soon(peer.requests.recv()).await.unwrap();
+        let (second, _) = soon(peer.requests.recv()).await.unwrap();
+        assert_eq!(first.uri().path(), "/connections/reserve");
+        assert!(second.uri().path().ends_with("/CheckCompatibility"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_machine_gives_up_is_reset_on_the_wire() {
+    let server = Server::new().await;
+    let _client = start(&server);
+    let mut peer = soon(server.accept()).await.unwrap();
+    let (_, mut respond) = soon(peer.requests.recv()).await.unwrap();
+    let reset = soon(poll_fn(|cx| respond.poll_reset(cx))).await;
+    assert_eq!(reset.unwrap(), Reason::CANCEL);
+}
+
+#[tokio::test]
 async fn dropping_the_driver_drops_all_io() {
     let connection_string = "chronicle://localhost?skipTlsValidation=true";
     let builder = Builder::<Tokio>::new(connection_string.parse().unwrap());
     let (client, driver) = builder.assemble(None).unwrap();
     let server = Server::new().await;
-    let pool = server.pool();
-    driver.live.send_replace(Some(Live {
-        pool: Arc::clone(&pool),
-        metadata: HeaderMap::new(),
-    }));
+    let live = server.live();
+    let pool = Arc::clone(&live.pool);
+    driver.live.send_replace(Some(live));
     let (lease, peer) = soon(async { tokio::join!(pool.lease(), server.accept()) }).await;
     drop(driver);
     soon(peer.unwrap().gone).await.unwrap();
     assert_eq!(client.state(), State::Stopped);
     drop(lease);
+}
+
+/// A connection that lives for months loses many.
+#[tokio::test]
+async fn a_transport_that_the_server_ended_is_forgotten() {
+    let server = Server::new().await;
+    let port = server.address().port();
+    let connection_string = format!("chronicle://localhost:{port}?skipTlsValidation=true");
+    let builder = Builder::<Tokio>::new(connection_string.parse().unwrap());
+    let (client, mut driver) = builder.assemble(None).unwrap();
+    let mut events = client.events();
+    let lost = async {
+        let peer = server.accept().await.unwrap();
+        peer.orders.send(Order::Drop).ok().unwrap();
+        let is_over = |notice| matches!(notice, Some(Notice::Event(Event::BackingOff { .. })));
+        while !is_over(events.next().await) {}
+    };
+    let either = async {
+        select(pin!(driver.run()), pin!(lost))
+            .await
+            .factor_first()
+            .0
+    };
+    soon(either).await;
+    assert_eq!(client.state(), State::BackingOff);
+    assert!(driver.transports.open.is_empty());
 }
 
 #[tokio::test]
@@ -76,6 +123,18 @@ async fn goaway_is_told_before_the_end_also_when_both_came_at_once() {
         ),
         "{replies:?}"
     );
+}
+
+/// A client that soon asks for a reservation and soon gives it up.
+fn start(server: &Server) -> Client<Tokio> {
+    let connection_string = format!("chronicle://{}?skipTlsValidation=true", server.address());
+    let timing = Timing {
+        selection_wait: Duration::ZERO,
+        reserve: Duration::from_millis(50),
+        ..Timing::default()
+    };
+    let builder = Builder::new(connection_string.parse().unwrap());
+    builder.timing(timing).start().unwrap()
 }
 
 /// A runtime on which nothing ever happens.

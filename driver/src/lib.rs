@@ -1,4 +1,14 @@
 //! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
+//!
+//! The connection decides what happens; this crate makes it happen, and decides nothing. An adapter
+//! brings a runtime by implementing [`Runtime`], five small functions, and names [`Client`],
+//! [`Channel`] and [`Builder`] for it. Everything else is here, once:
+//!
+//! - one task for each client, which owns the machine, one timer and every request under way;
+//! - names, addresses and sockets (RFC 8305), TLS, HTTP/2, and gRPC read off its frames;
+//! - the transports of application calls, apart from that of the session.
+//!
+//! tokio is used for its channels alone: none of its sockets, timers or tasks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -39,6 +49,8 @@ pub use tls::TlsSetupError;
 mod calls_tests;
 #[cfg(test)]
 mod channel_tests;
+#[cfg(test)]
+mod dns_tests;
 #[cfg(test)]
 mod driver_tests;
 #[cfg(test)]

@@ -204,7 +204,7 @@ impl<R: Runtime> Pool<R> {
                 drop(state);
                 return self.serve();
             }
-            Ok(_) => Failure::new(FailureKind::Protocol, "the server allows no streams"),
+            Ok(_) => Failure::new(FailureKind::Protocol, "the server takes no streams now"),
             Err(failure) => failure,
         };
         let waiting = mem::take(&mut state.waiting);

@@ -1,10 +1,16 @@
 //! The other side for tests: a TLS server that hands every HTTP/2 connection to the test.
 
-use crate::{Runtime, pool::Pool, tls::Tls, tokio_runtime::Tokio, transport::Transport};
+use crate::{
+    Runtime,
+    pool::{Live, Pool},
+    tls::Tls,
+    tokio_runtime::Tokio,
+    transport::Transport,
+};
 use bytes::Bytes;
 use chronicle_connection::{Endpoint, Failure, Host, Session};
 use h2::{Reason, RecvStream, server::SendResponse};
-use http::Request;
+use http::{HeaderMap, Request};
 use rcgen::{CertificateParams, KeyPair};
 use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -136,6 +142,14 @@ impl Server {
         let runtime = Tokio::current().unwrap();
         let timeout = Duration::from_secs(20);
         Arc::new(Pool::new(runtime, self.trust(), session, timeout))
+    }
+
+    /// A session with this server.
+    pub(crate) fn live(&self) -> Live<Tokio> {
+        Live {
+            pool: self.pool(),
+            metadata: HeaderMap::new(),
+        }
     }
 
     pub(crate) async fn open(&self, host: &str) -> Result<Transport, Failure> {

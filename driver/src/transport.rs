@@ -17,7 +17,7 @@ use hyper::{
     body::Incoming,
     client::conn::http2::{Builder, SendRequest},
 };
-use std::{net::SocketAddr, sync::Arc};
+use std::{future::Future, mem, net::SocketAddr, sync::Arc};
 use tokio::sync::watch;
 use tonic::body::Body;
 
@@ -109,20 +109,22 @@ impl Lane {
         &self.health
     }
 
-    /// Sends a request; scheme and authority of its URI become those of the transport.
-    pub(crate) async fn send(
+    /// Sends a request; scheme and authority of its URI become those of the transport. It is under
+    /// way when this returns: requests leave in the order of the calls.
+    pub(crate) fn send(
         mut self,
         mut request: Request<Body>,
-    ) -> Result<Response<Incoming>, Failure> {
-        let path = request.uri().path_and_query().cloned();
-        let mut parts = http::uri::Parts::default();
+    ) -> impl Future<Output = Result<Response<Incoming>, Failure>> + Send {
+        let mut parts = mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(Scheme::HTTPS);
         parts.authority = Some(self.authority.clone());
-        parts.path_and_query = Some(path.unwrap_or(PathAndQuery::from_static("/")));
-        *request.uri_mut() = Uri::from_parts(parts)
-            .map_err(|error| Failure::new(FailureKind::Protocol, error.to_string()))?;
-        let sent = self.requests.send_request(request).await;
-        sent.map_err(|error| self.failure(&error))
+        parts
+            .path_and_query
+            .get_or_insert(PathAndQuery::from_static("/"));
+        // Cannot fail: all three parts are there.
+        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+        let sent = self.requests.send_request(request);
+        async move { sent.await.map_err(|error| self.failure(&error)) }
     }
 
     /// What an error of a request or a body means.

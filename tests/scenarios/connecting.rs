@@ -1,16 +1,15 @@
 //! From nothing to the first session.
 
-use super::world::{World, impatient, measured};
+use super::world::{Last, World, impatient, measured};
 use chronicle_connection_driver::{
     Client, Runtime,
     core::{
-        CallError, CandidateError, Code, Endpoint, Event, FailureKind, FatalError, Origin, Request,
-        Selector, State, Status, Strategy,
+        CallError, CandidateError, Code, Event, FailureKind, FatalError, Origin, Request, State,
+        Status, Strategy,
     },
 };
 use chronicle_reference_server::{Answer, paths};
 use futures_util::future::join_all;
-use rand_core::Rng;
 use std::time::{Duration, Instant};
 
 pub(crate) async fn every_strategy_connects_and_all_views_of_it_agree<R: Runtime>() {
@@ -239,19 +238,5 @@ pub(crate) async fn an_html_page_in_place_of_the_check_is_a_failure_and_no_old_s
 
         let client = world.connect().await;
         assert_eq!(world.server_of(&client.session().unwrap()), 1);
-    }
-}
-
-/// A strategy of an application: the last server of the list.
-#[derive(Debug)]
-struct Last;
-
-impl Selector for Last {
-    fn select<'a>(&mut self, candidates: &'a [Endpoint], _: &mut dyn Rng) -> &'a Endpoint {
-        &candidates[candidates.len() - 1]
-    }
-
-    fn clone_box(&self) -> Box<dyn Selector> {
-        Box::new(Self)
     }
 }

@@ -3,12 +3,14 @@
 //! A scenario is an async function over the runtime of an adapter. It starts servers of its own, and
 //! waits for conditions, not for times, wherever there is something to wait for.
 
+mod proxy;
 pub(crate) mod world;
 
 pub(crate) mod calling;
 pub(crate) mod closing;
 pub(crate) mod connecting;
 pub(crate) mod dropping;
+pub(crate) mod enduring;
 pub(crate) mod refusing;
 pub(crate) mod securing;
 pub(crate) mod subscribing;
@@ -66,6 +68,11 @@ macro_rules! scenarios {
                 calls_go_to_the_server_of_the_session_that_is_up
                 calls_dropped_at_any_moment_free_what_they_held
                 a_duplex_call_goes_both_ways_and_ends_with_either_side
+            }
+            enduring {
+                a_network_that_carries_nothing_any_more_is_left
+                a_flood_of_keep_alives_is_answered_by_and_by
+                clients_outlive_servers_that_fail_in_every_way
             }
             securing {
                 a_certificate_that_nobody_vouches_for_is_refused

@@ -2,19 +2,25 @@
 
 use chronicle_connection_driver::{
     Builder, Channel, Client, ConnectError, Events, Notice, Runtime,
-    core::{Backoff, ConnectionString, DropCause, Event, FatalError, Jitter, Session, Timing},
+    core::{
+        Backoff, ConnectionString, DropCause, Endpoint, Event, FatalError, Jitter, Selector,
+        Session, Timing,
+    },
 };
 use chronicle_reference_server::{
-    Cluster, Faults, Server, ServerOptions, Stats, echo::echo_client::EchoClient,
+    Cluster, Faults, Server, ServerOptions, Stats,
+    echo::{Payload, echo_client::EchoClient},
     model::ModelConfig,
 };
 use futures_util::future::{Either, select};
+use rand_core::Rng;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
     sync::LazyLock,
     time::{Duration, Instant},
 };
+use tonic::{Code, Streaming};
 
 /// Servers, which run on threads of their own, and the runtime that clients run on.
 pub(crate) struct World<R> {
@@ -203,12 +209,41 @@ impl<R: Runtime> World<R> {
         .await
     }
 
+    /// Waits for the end of a call whose session ended. What was sent before may still be read.
+    pub(crate) async fn ends_unavailable(&self, stream: &mut Streaming<Payload>) {
+        let end = async {
+            loop {
+                match stream.message().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return None,
+                    Err(status) => return Some(status.code()),
+                }
+            }
+        };
+        let end = self.soon("end of the call", end).await;
+        assert_eq!(end, Some(Code::Unavailable));
+    }
+
     /// Waits until no server has a socket open.
     pub(crate) async fn all_sockets_closed(&self) {
         // A server that hangs does not look whether the other side is still there.
         self.set_all(|faults| faults.hang_tls = false);
         let what = "end of all sockets";
         self.until(what, || self.open_sockets() == 0).await;
+    }
+}
+
+/// A strategy of an application: the last server of the list.
+#[derive(Debug)]
+pub(crate) struct Last;
+
+impl Selector for Last {
+    fn select<'a>(&mut self, candidates: &'a [Endpoint], _: &mut dyn Rng) -> &'a Endpoint {
+        &candidates[candidates.len() - 1]
+    }
+
+    fn clone_box(&self) -> Box<dyn Selector> {
+        Box::new(Self)
     }
 }
 

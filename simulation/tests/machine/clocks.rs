@@ -91,7 +91,7 @@ fn the_threshold_can_be_configured() {
 #[test]
 fn after_a_long_time_the_clocks_are_as_exact_as_at_first() {
     let (mut hand, live) = live_hand();
-    live_on(&mut hand, live, 20_000);
+    live_on(&mut hand, live, 5_000);
     hand.wait(secs(5) - MOMENT);
     assert!(hand.session().is_some());
     hand.wait(MOMENT);

@@ -277,3 +277,24 @@ fn a_transport_that_goes_away_while_counts_are_asked_is_not_used() {
     });
     pass(&mut hand, transport);
 }
+
+#[test]
+fn a_server_whose_dial_runs_out_while_another_is_tried_is_not_tried_again() {
+    let mut hand = hand("chronicle://s1,s2");
+    hand.connect();
+    let (first, second) = (hand.take_open("s1"), hand.take_open("s2"));
+    hand.open(second);
+    let ask = hand.take(Request::Count, second);
+    hand.wait(secs(2) - MOMENT);
+    hand.reply(ask, http(200, "5"));
+    hand.wait(MOMENT);
+    assert_eq!(the_chosen(&mut hand), "s2");
+    // Its check hangs, and meanwhile the time of the other dial is over.
+    hand.wait(secs(3));
+    assert!(hand.is_closed(first));
+    hand.wait(secs(7));
+    assert!(!has_dialled(&hand));
+    let error = the_failure(&mut hand);
+    let is_unreachable = matches!(cause(&error, "s1"), Some(CandidateError::Unreachable(_)));
+    assert!(is_unreachable, "{error}");
+}
