@@ -10,7 +10,6 @@ use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice
 use futures_util::FutureExt as _;
 use std::{
     future::{self, Future},
-    io::{self, Write as _},
     pin::pin,
     process::ExitCode,
 };
@@ -20,50 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &ConnectArguments) -> ExitCode {
-<<<<<<< HEAD
     problem::run(connect(arguments))
-=======
-    let ended = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => {
-            let ended = runtime.block_on(connect(arguments));
-            // A name that is just being looked up would hold up the exit for seconds.
-            runtime.shutdown_background();
-            ended
-        }
-        Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
-    };
-    match ended {
-        Ok(()) | Err(Problem::Unread) => ExitCode::SUCCESS,
-        Err(Problem::BadInput(text)) => complain(2, &text),
-        Err(Problem::GaveUp(text)) => complain(1, &text),
-    }
-}
-
-fn complain(code: u8, text: &str) -> ExitCode {
-    // Where that is gone as well, the code has to do.
-    let _ = writeln!(io::stderr(), "chronicle: {text}");
-    ExitCode::from(code)
-}
-
-enum Problem {
-    BadInput(String),
-    GaveUp(String),
-    /// Nobody reads the output any more, as after `| head`.
-    Unread,
-}
-
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Unread,
-            _ => Self::GaveUp(error.to_string()),
-        }
-    }
-}
-
-fn bad_input(error: impl Display) -> Problem {
-    Problem::BadInput(error.to_string())
->>>>>>> main
 }
 
 async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {

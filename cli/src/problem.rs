@@ -1,6 +1,12 @@
 //! How commands end, and what they are told to do.
 
-use std::{env, fmt::Display, future::Future, io, process::ExitCode};
+use std::{
+    env,
+    fmt::Display,
+    future::Future,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 /// Why a command did not do what it was asked to.
 pub(crate) enum Problem {
@@ -8,11 +14,16 @@ pub(crate) enum Problem {
     BadInput(String),
     /// What the user gave is right, and did not work: exit code 1.
     GaveUp(String),
+    /// Nobody reads the output any more, as after `| head`.
+    Unread,
 }
 
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Self {
-        Self::GaveUp(error.to_string())
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Unread,
+            _ => Self::GaveUp(error.to_string()),
+        }
     }
 }
 
@@ -23,11 +34,16 @@ pub(crate) fn bad_input(error: impl Display) -> Problem {
 /// Runs a command to its end.
 pub(crate) fn run(command: impl Future<Output = Result<(), Problem>>) -> ExitCode {
     let ended = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(command),
+        Ok(runtime) => {
+            let ended = runtime.block_on(command);
+            // A name that is just being looked up would hold up the exit for seconds.
+            runtime.shutdown_background();
+            ended
+        }
         Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
     };
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Problem::Unread) => ExitCode::SUCCESS,
         Err(Problem::BadInput(text)) => complain(2, &text),
         Err(Problem::GaveUp(text)) => complain(1, &text),
     }
@@ -46,7 +62,8 @@ pub(crate) fn connection_string(given: Option<&String>) -> Result<Option<String>
 }
 
 fn complain(code: u8, text: &str) -> ExitCode {
-    eprintln!("chronicle: {text}");
+    // Where that is gone as well, the code has to do.
+    let _ = writeln!(io::stderr(), "chronicle: {text}");
     ExitCode::from(code)
 }
 

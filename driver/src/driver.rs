@@ -176,9 +176,7 @@ impl<R: Runtime> Driver<R> {
     fn perform(&mut self, output: Output) {
         match output {
             output @ (Output::NameServers { .. } | Output::Dns { .. }) => {
-                if let Some((id, replies)) = dns::perform(&self.runtime, output) {
-                    self.requests.insert((id, id), replies);
-                }
+                self.requests.extend(dns::perform(&self.runtime, output));
             }
             Output::Open { id, to } => {
                 let opening = open(self.runtime.clone(), self.tls.clone(), to);
