@@ -10,6 +10,7 @@ use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice
 use futures_util::FutureExt as _;
 use std::{
     future::{self, Future},
+    io,
     pin::pin,
     process::ExitCode,
 };
