@@ -14,4 +14,5 @@
 #[macro_use]
 mod scenarios;
 
+mod on_async_std;
 mod on_tokio;

@@ -31,16 +31,6 @@
 
 mod runtime;
 
-pub use chronicle_connection_driver::{
-    ConnectError, Events, IntoConnectionString, NoRuntime, Notice, TlsSetupError,
-    core::{self, *},
-};
 pub use runtime::Tokio;
 
-/// A connection that stays up; see [`Client::connect`](chronicle_connection_driver::Client::connect).
-pub type Client = chronicle_connection_driver::Client<Tokio>;
-/// Where application calls go; see [`Client::channel`](chronicle_connection_driver::Client::channel).
-pub type Channel = chronicle_connection_driver::Channel<Tokio>;
-/// What can be set about a connection; see
-/// [`Client::builder`](chronicle_connection_driver::Client::builder).
-pub type Builder = chronicle_connection_driver::Builder<Tokio>;
+chronicle_connection_driver::adapter!(Tokio);

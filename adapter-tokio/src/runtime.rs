@@ -2,7 +2,7 @@ use chronicle_connection_driver::{NoRuntime, Runtime};
 use std::{
     future::Future,
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
+    net::{SocketAddr, ToSocketAddrs},
     time::Instant,
 };
 use tokio::{
@@ -30,11 +30,8 @@ impl Runtime for Tokio {
         Ok(socket.compat())
     }
 
-    async fn udp(&self, to: SocketAddr) -> io::Result<Self::Udp> {
-        let socket = match to {
-            SocketAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?,
-            SocketAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).await?,
-        };
+    async fn udp(&self, from: SocketAddr, to: SocketAddr) -> io::Result<Self::Udp> {
+        let socket = UdpSocket::bind(from).await?;
         socket.connect(to).await?;
         Ok(socket)
     }

@@ -7,7 +7,10 @@ use futures_util::{
     AsyncReadExt as _, AsyncWriteExt as _, Stream, StreamExt, TryFutureExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
-use std::{io, net::SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
 /// Performs a request of a lookup, and gives its replies; `None` for any other output.
 pub(crate) fn perform<R: Runtime>(
@@ -103,7 +106,11 @@ fn udp<R: Runtime>(
     limit: usize,
 ) -> impl Stream<Item = io::Result<Bytes>> {
     let sent = async move {
-        let socket = runtime.udp(server).await?;
+        let any: IpAddr = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = runtime.udp((any, 0).into(), server).await?;
         runtime.send(&socket, &message).await?;
         io::Result::Ok((runtime, socket, vec![0; limit]))
     };

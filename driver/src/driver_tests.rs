@@ -153,7 +153,7 @@ impl Runtime for Frozen {
         pending().await
     }
 
-    async fn udp(&self, _to: SocketAddr) -> io::Result<Self::Udp> {
+    async fn udp(&self, _from: SocketAddr, _to: SocketAddr) -> io::Result<Self::Udp> {
         pending().await
     }
 

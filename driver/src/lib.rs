@@ -1,8 +1,8 @@
 //! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
 //!
 //! The connection decides what happens; this crate makes it happen, and decides nothing. An adapter
-//! brings a runtime by implementing [`Runtime`], five small functions, and names [`Client`],
-//! [`Channel`] and [`Builder`] for it. Everything else is here, once:
+//! brings a runtime by implementing [`Runtime`], five small functions, and has its words from
+//! [`adapter!`]. Everything else is here, once:
 //!
 //! - one task for each client, which owns the machine, one timer and every request under way;
 //! - names, addresses and sockets (RFC 8305), TLS, HTTP/2, and gRPC read off its frames;
@@ -15,6 +15,7 @@
     reason = "this crate performs I/O"
 )]
 
+mod adapter;
 mod body;
 mod builder;
 mod calls;

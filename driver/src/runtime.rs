@@ -23,9 +23,12 @@ pub trait Runtime: Clone + Send + Sync + Unpin + 'static {
     /// Connects to an address, with `TCP_NODELAY` set.
     fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Tcp>> + Send;
 
-    /// Opens a UDP socket on any free port, of the family of `to`, and connects it to that address:
-    /// the kernel then drops what others send.
-    fn udp(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Udp>> + Send;
+    /// Binds a UDP socket to one address and connects it to another: what others send is dropped.
+    fn udp(
+        &self,
+        from: SocketAddr,
+        to: SocketAddr,
+    ) -> impl Future<Output = io::Result<Self::Udp>> + Send;
 
     /// Sends a datagram.
     fn send(

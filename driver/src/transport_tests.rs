@@ -324,7 +324,7 @@ impl Runtime for Scripted {
         }
     }
 
-    async fn udp(&self, _to: SocketAddr) -> io::Result<Self::Udp> {
+    async fn udp(&self, _from: SocketAddr, _to: SocketAddr) -> io::Result<Self::Udp> {
         std::future::pending().await
     }
 

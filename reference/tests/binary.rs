@@ -6,15 +6,14 @@
     reason = "a test on real sockets"
 )]
 
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::TcpStream,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+mod program;
+
+use program::Program;
+use std::{net::TcpStream, process::Command};
 
 #[test]
 fn it_tells_where_it_is_obeys_and_ends_with_its_input() {
-    let mut program = Program::start(&["--servers", "2"]);
+    let mut program = Program::start(SERVER, &["--servers", "2"]);
     let string = program.read();
     let ports: Vec<u16> = string
         .strip_prefix("chronicle://")
@@ -50,11 +49,7 @@ fn it_tells_where_it_is_obeys_and_ends_with_its_input() {
     assert!(program.say("kill 2").starts_with("error: "));
     assert!(program.say("fly 0").starts_with("error: "));
 
-    let Program {
-        mut child, input, ..
-    } = program;
-    drop(input);
-    assert!(child.wait().unwrap().success());
+    assert!(program.end().success());
     assert!(!is_up(0));
 }
 
@@ -66,46 +61,11 @@ fn bad_arguments_end_it_with_code_2_and_the_reason() {
         (&["--port"], "--port"),
         (&["--port", "65535", "--servers", "2"], "lower --port"),
     ] {
-        let output = command().args(arguments).output().unwrap();
+        let output = Command::new(SERVER).args(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(reason), "{text}");
     }
 }
 
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Program {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = command()
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()),
-            child,
-        }
-    }
-
-    fn say(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").unwrap();
-        self.read()
-    }
-
-    fn read(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-}
-
-fn command() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_chronicle-reference-server"))
-}
+const SERVER: &str = env!("CARGO_BIN_EXE_chronicle-reference-server");

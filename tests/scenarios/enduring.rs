@@ -45,6 +45,7 @@ pub(crate) async fn a_network_that_carries_nothing_any_more_is_left<R: Runtime>(
 
     proxy.freeze();
     let (_, cause) = world.disconnected(&mut events).await;
+    // Whichever clock was over first.
     assert!(
         matches!(
             cause,

@@ -52,7 +52,7 @@ impl NameServer {
         let name = format!("chronicle-tests-{}-{number}", std::process::id());
         let directory = env::temp_dir().join(name);
         fs::create_dir_all(&directory).unwrap();
-        let port = free_port();
+        let port = free_port(number);
         let mut command = match software {
             Software::Dnsmasq => dnsmasq(port, count),
             Software::Knot => knot(port, count, &directory),
@@ -89,6 +89,10 @@ impl Drop for NameServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if thread::panicking() {
+            let log = fs::read_to_string(self.directory.join("log"));
+            eprintln!("the name server says: {}", log.unwrap_or_default());
+        }
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -163,13 +167,13 @@ fn records(count: usize) -> impl Iterator<Item = (usize, usize, usize)> {
         .map(move |index| (index, 10 * (index / third), 1000 - index))
 }
 
-/// A port that nobody has over UDP or TCP; it is free until somebody else takes it.
-fn free_port() -> u16 {
-    loop {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
+/// A port that nobody has over UDP or TCP, below those that systems give to whoever wants any.
+fn free_port(number: u32) -> u16 {
+    let first = std::process::id().wrapping_mul(50).wrapping_add(number);
+    let ports = (0..10_000).map(|offset| 20_000 + (first.wrapping_add(offset) % 10_000) as u16);
+    let is_free = |port: &u16| {
+        let address = ("127.0.0.1", *port);
+        TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+    };
+    ports.into_iter().find(is_free).unwrap()
 }

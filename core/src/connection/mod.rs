@@ -61,6 +61,10 @@ use std::{
 ///
 /// Waking up too often changes nothing, so a driver may be sloppy and still right.
 ///
+/// That is all there is to a driver, and below is its skeleton. One that runs, on two threads and a
+/// channel each way, is `simulation/examples/threads.rs` in the workspace
+/// (`cargo run -p chronicle-simulation --example threads`).
+///
 /// ```
 /// use chronicle_connection::{Command, Config, Connection, ConnectionString, Contract, Input, Output};
 /// use rand_chacha::{ChaCha12Rng, rand_core::SeedableRng};
