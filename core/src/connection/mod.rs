@@ -3,11 +3,12 @@
 //! ```text
 //!             Connect
 //!     Idle ───────────────► Resolving ◄──────────────┐
-//!                             │  no list ──────────┐ │
-//!                        list │ (a list in the     │ │
-//!                             ▼  string: at once)  │ │
-//!                           Selecting              │ │ the wait is over,
-//!                             │   ▲                │ │ or Connect
+//!                             │   │ no servers       │
+//!             servers; at once│   └────────────────┐ │ the wait is over,
+//!             if they are     │                    │ │ or Connect
+//!             listed          ▼                    │ │
+//!                           Selecting              │ │
+//!                             │   ▲                │ │
 //!                      chosen │   │ failed, others │ │
 //!                             ▼   │ are left       ▼ │
 //!                           Handshaking ───────► BackingOff ◄──┐
