@@ -334,13 +334,14 @@ impl Attempt {
         }
     }
 
-    /// Every candidate is out: stop if all refused, else back off.
+    /// Every candidate is out: stop if all refused, else back off. A list that DNS did not confirm is
+    /// not known to be all.
     fn fail<R: Rng>(self, cx: &mut Context<R>) -> Phase {
         let error = self.error();
         let refused = |(_, cause): &(Endpoint, Option<CandidateError>)| {
             matches!(cause, Some(CandidateError::Incompatible(_)))
         };
-        if error.candidates.iter().all(refused) {
+        if error.lookup.is_none() && error.candidates.iter().all(refused) {
             cx.emit(Event::Failed(FatalError::Incompatible(error)));
             return Phase::Stopped;
         }

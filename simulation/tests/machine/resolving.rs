@@ -4,9 +4,9 @@
 use crate::help::*;
 use chronicle_connection::{
     AttemptError, Command, DnsTransport, DropCause, Endpoint, Event, FailureKind, FatalError, Host,
-    Id, LookupError, LookupErrorKind, NameServerError, Reply, State, WaitReason,
+    Id, LookupError, LookupErrorKind, NameServerError, Reply, Request, State, WaitReason,
 };
-use chronicle_simulation::{DnsQuery, Hand, Setup};
+use chronicle_simulation::{DnsQuery, Hand, Setup, incompatible, ok};
 use hickory_proto::{
     op::{Message, MessageType, ResponseCode},
     rr::{Name, RData, Record, rdata::SRV},
@@ -381,6 +381,32 @@ fn a_first_connect_that_ends_within_a_lookup_cancels_it() {
     };
     let timed_out = NameServerError::TimedOut { after: secs(2) };
     assert_eq!(no_answer(last), [(name_server(1), timed_out)]);
+}
+
+#[test]
+fn the_refusal_of_all_known_servers_is_not_final_while_dns_is_down() {
+    let (mut hand, transport) = live_on_srv(&["s1"]);
+    hand.reply(transport, closed());
+    for _ in 0..2 {
+        let query = next_query(&mut hand);
+        hand.reply(query.id, code(&query, ResponseCode::ServFail));
+    }
+    hand.wait_until(has_dialled);
+    let transport = hand.take_open("s1");
+    hand.open(transport);
+    let check = hand.take(Request::CheckCompatibility, transport);
+    hand.reply(check, incompatible(false, &["a finding"]));
+    hand.reply(check, ok());
+    assert_eq!(hand.state(), State::BackingOff);
+    // With an answer of DNS, the same refusal is.
+    let query = next_query(&mut hand);
+    hand.reply(query.id, servers(&query, &["s1"]));
+    let transport = hand.take_open("s1");
+    hand.open(transport);
+    let check = hand.take(Request::CheckCompatibility, transport);
+    hand.reply(check, incompatible(false, &["a finding"]));
+    hand.reply(check, ok());
+    assert_eq!(hand.state(), State::Stopped);
 }
 
 #[test]
