@@ -34,9 +34,9 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct ConnectArguments {
-    /// Where to connect: chronicle://host[:port][,host[:port]...][/?options], or
-    /// chronicle+srv://name[/?options]. Without it, the environment variable
-    /// CHRONICLE_CONNECTION_STRING says so; without both, --embedded holds.
+    /// Where to connect: chronicle://host:port,host:port/?options or chronicle+srv://name/?options.
+    /// Without it, the environment variable CHRONICLE_CONNECTION_STRING says so; without both,
+    /// --embedded holds.
     connection_string: Option<String>,
 
     /// Start three servers on loopback, connect to them, and take the one in use down and up again
@@ -55,8 +55,8 @@ struct ConnectArguments {
 
 #[derive(Debug, Args)]
 struct ResolveArguments {
-    /// Whose servers to look up: chronicle+srv://name[/?options]. Without it, the environment
-    /// variable CHRONICLE_CONNECTION_STRING says so.
+    /// Whose servers to look up: chronicle+srv://name/?options. Without it, the environment variable
+    /// CHRONICLE_CONNECTION_STRING says so.
     connection_string: Option<String>,
 
     /// Print one JSON object a line.
