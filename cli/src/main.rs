@@ -5,6 +5,7 @@
 )]
 
 mod connect;
+mod contract;
 mod embedded;
 mod problem;
 mod render;
@@ -30,9 +31,16 @@ enum Command {
     /// servers in order.
     #[command(after_help = RESOLVE_EXIT_CODES)]
     Resolve(ResolveArguments),
+    /// Judge contracts: descriptor sets and proto source text, from files and servers.
+    #[command(subcommand)]
+    Contract(contract::Command),
 }
 
 #[derive(Debug, Args)]
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "the text is the help that a terminal shows"
+)]
 struct ConnectArguments {
     /// Where to connect: chronicle://host:port,host:port/?options or chronicle+srv://name/?options.
     /// Without it, the environment variable CHRONICLE_CONNECTION_STRING says so; without both,
@@ -80,5 +88,6 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Connect(arguments) => connect::run(&arguments),
         Command::Resolve(arguments) => resolve::run(&arguments),
+        Command::Contract(command) => contract::run(&command),
     }
 }

@@ -112,8 +112,12 @@ fn json_of(event: &Event) -> Value {
         Event::Compatible {
             server,
             server_version,
+            missing_on_server,
         } => json!({
-            "event": "compatible", "server": server.to_string(), "server_version": server_version,
+            "event": "compatible",
+            "server": server.to_string(),
+            "server_version": server_version,
+            "missing_on_server": missing_on_server.iter().map(|one| &one.path).collect::<Vec<_>>(),
         }),
         Event::CandidateFailed { server, cause } => json!({
             "event": "candidate_failed", "server": server.to_string(), "cause": cause.to_string(),

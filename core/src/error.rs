@@ -1,6 +1,9 @@
 //! What can go wrong with a connection, told apart and told in words.
 
-use crate::{Code, Endpoint, Failure, LookupError, Status, event::Seconds};
+use crate::{
+    Code, Endpoint, Failure, Incompatibility, LookupError, Status, contract::is_newer,
+    event::Seconds,
+};
 use std::{fmt, time::Duration};
 
 /// A request of the connection itself.
@@ -14,6 +17,8 @@ pub enum Request {
     CheckCompatibility,
     /// `ConnectionService/GetDescriptorSet`
     GetDescriptorSet,
+    /// `Server/GetVersionInfo`
+    GetVersionInfo,
     /// `ConnectionService/Connect`
     Connect,
     /// `ConnectionService/ConnectionKeepAlive`
@@ -27,6 +32,7 @@ impl fmt::Display for Request {
             Self::Reserve => "POST /connections/reserve",
             Self::CheckCompatibility => "CheckCompatibility",
             Self::GetDescriptorSet => "GetDescriptorSet",
+            Self::GetVersionInfo => "GetVersionInfo",
             Self::Connect => "Connect",
             Self::KeepAlive => "ConnectionKeepAlive",
         })
@@ -132,6 +138,8 @@ pub struct Incompatible {
 pub enum Findings {
     /// The server's own list, in its words. Empty where it said no without a reason.
     Reported(Vec<String>),
+    /// What this side found, against the text of a server that is too old to compare.
+    Compared(Vec<Incompatibility>),
     /// The server has no way to compare that this client can use.
     CannotVerify(String),
 }
@@ -143,7 +151,9 @@ impl fmt::Display for Incompatible {
             version => version.to_owned(),
         };
         match &self.findings {
-            Findings::Reported(_) => f.write_str("incompatible contracts")?,
+            Findings::Reported(_) | Findings::Compared(_) => {
+                f.write_str("incompatible contracts")?;
+            }
             Findings::CannotVerify(why) => write!(
                 f,
                 "cannot verify that the contracts are compatible, because {why}"
@@ -159,17 +169,46 @@ impl fmt::Display for Incompatible {
         )?;
         match &self.findings {
             Findings::Reported(findings) if findings.is_empty() => {
-                f.write_str("; the server gave no reason")
+                f.write_str("; the server gave no reason")?;
             }
             Findings::Reported(findings) => {
-                findings.iter().try_for_each(|finding| write!(f, "; {finding}"))
+                findings
+                    .iter()
+                    .try_for_each(|finding| write!(f, "; {finding}"))?;
             }
-            Findings::CannotVerify(_) => f.write_str(
-                "; if you know that they are, set skipCompatibilityCheck=true in the connection string",
-            ),
+            Findings::Compared(findings) => {
+                findings
+                    .iter()
+                    .try_for_each(|finding| write!(f, "; {finding}"))?;
+            }
+            Findings::CannotVerify(_) => {
+                return write!(f, "; if you know that they are, set {SKIP}");
+            }
         }
+        if matches!(self.findings, Findings::Reported(_)) && self.is_client_newer() {
+            write!(
+                f,
+                "; this client is newer than the server, so what the server misses may be what the \
+                 client gained: if it does without that on this server, set {SKIP}"
+            )?;
+        }
+        Ok(())
     }
 }
+
+impl Incompatible {
+    /// Servers up to 18.4 take the client as the expected side, whatever the versions. What is
+    /// compared on this side takes them into account already.
+    fn is_client_newer(&self) -> bool {
+        let server = match self.server_protocol_version.as_str() {
+            "" => &self.server_version,
+            told => told,
+        };
+        is_newer(&self.client_protocol_version, server)
+    }
+}
+
+const SKIP: &str = "skipCompatibilityCheck=true in the connection string";
 
 /// What became of every candidate of a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]

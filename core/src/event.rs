@@ -2,7 +2,7 @@
 
 use crate::{
     AttemptError, CallError, CandidateError, DnsTransport, DropCause, Endpoint, FatalError,
-    LookupError, NameServerError, SrvRecord, SrvWarning,
+    Incompatibility, LookupError, NameServerError, SrvRecord, SrvWarning,
 };
 use std::{fmt, net::SocketAddr, time::Duration};
 use uuid::Uuid;
@@ -74,6 +74,8 @@ pub enum Event {
         server: Endpoint,
         /// The version that the server tells, where it does.
         server_version: String,
+        /// What only this client knows, because it is newer than the server.
+        missing_on_server: Vec<Incompatibility>,
     },
     /// A chosen server failed; the next best is tried, if there is one.
     CandidateFailed {
@@ -180,11 +182,20 @@ impl fmt::Display for Event {
             Self::Compatible {
                 server,
                 server_version,
-            } if server_version.is_empty() => write!(f, "{server} is compatible"),
-            Self::Compatible {
-                server,
-                server_version,
-            } => write!(f, "{server} is compatible, version {server_version}"),
+                missing_on_server,
+            } => {
+                write!(f, "{server} is compatible")?;
+                if !server_version.is_empty() {
+                    write!(f, ", version {server_version}")?;
+                }
+                if let Some(first) = missing_on_server.first() {
+                    write!(f, ", older and without {}", first.path)?;
+                }
+                match missing_on_server.len() {
+                    0 | 1 => Ok(()),
+                    count => write!(f, " and {} more", count - 1),
+                }
+            }
             Self::CandidateFailed { server, cause } => write!(f, "{server} failed: {cause}"),
             Self::BackingOff {
                 error: Some(error),

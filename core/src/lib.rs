@@ -19,7 +19,10 @@ pub use connection_string::{
     Authentication, ConnectionString, ConnectionStringBuilder, ConnectionStringError,
     ConnectionStringErrorKind, LoadBalancer, Servers,
 };
-pub use contract::{Contract, ContractError};
+pub use contract::{
+    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, Schema, compare,
+    diff,
+};
 pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
 pub use error::{

@@ -11,6 +11,12 @@ pub mod clients {
     include!("generated/clients.rs");
 }
 
+/// Messages of the package `Cratis.Chronicle.Contracts.Host`.
+#[allow(missing_docs, reason = "generated")]
+pub mod host {
+    include!("generated/host.rs");
+}
+
 /// Paths of the methods that a session calls.
 pub mod paths {
     /// Server stream: registers a client.
@@ -24,6 +30,8 @@ pub mod paths {
     /// Unary: compares contracts.
     pub const CHECK_COMPATIBILITY: &str =
         "/Cratis.Chronicle.Contracts.Clients.ConnectionService/CheckCompatibility";
+    /// Unary: the server's version.
+    pub const GET_VERSION_INFO: &str = "/Cratis.Chronicle.Contracts.Host.Server/GetVersionInfo";
 }
 
 /// What a session cannot do without, as a serialized `FileDescriptorSet` with its imports:

@@ -12,16 +12,19 @@ use std::{env, fs, path::Path};
 #[test]
 fn generated_files_are_what_the_protos_say() {
     let out = tempdir();
-    tonic_prost_build::configure()
-        .build_client(false)
-        .build_server(true)
-        .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
-        .build_transport(false)
-        .out_dir(&out)
-        .compile_fds(compile("protos", "clients.proto"))
-        .unwrap();
-    let code = fs::read(Path::new(&out).join("cratis.chronicle.contracts.clients.rs")).unwrap();
-    check("src/generated/clients.rs", &code);
+    for name in ["clients", "host"] {
+        tonic_prost_build::configure()
+            .build_client(false)
+            .build_server(true)
+            .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
+            .build_transport(false)
+            .out_dir(&out)
+            .compile_fds(compile("protos", &format!("{name}.proto")))
+            .unwrap();
+        let file = format!("cratis.chronicle.contracts.{name}.rs");
+        let code = fs::read(Path::new(&out).join(file)).unwrap();
+        check(&format!("src/generated/{name}.rs"), &code);
+    }
     let session = compile("protos", "session.proto").encode_to_vec();
     check("src/generated/session.desc", &session);
 }

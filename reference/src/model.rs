@@ -12,9 +12,13 @@ mod tests;
 pub use config::{Age, FirstKeepAlive, ModelConfig, Verdict};
 
 use chronicle_connection::{Code, Status};
-use chronicle_connection_proto::clients::{
-    CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
-    DescriptorSetResponse,
+use chronicle_connection_proto::{
+    clients::{
+        CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
+        DescriptorSetResponse,
+    },
+    host::ServerVersionInfo,
+    paths,
 };
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
@@ -176,16 +180,44 @@ impl ServerModel {
         })
     }
 
-    /// `GetDescriptorSet`: the connection service as proto source text, the way servers print it.
+    /// `GetDescriptorSet`: what [`ModelConfig::schema`] says.
     ///
     /// # Errors
     /// UNIMPLEMENTED where the server is older than the method.
     pub fn descriptor_set(&self) -> Result<DescriptorSetResponse, Status> {
         match self.config.age {
             Age::Current | Age::WithoutCheck => Ok(DescriptorSetResponse {
-                schema_definition: SCHEMA.to_owned(),
+                schema_definition: self.config.schema.clone(),
             }),
             Age::WithoutCheckAndDescriptors => Err(unimplemented()),
+        }
+    }
+
+    /// `GetVersionInfo`: what [`ModelConfig::version`] says.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED where the server does not tell its version.
+    pub fn version_info(&self) -> Result<ServerVersionInfo, Status> {
+        if !self.config.tells_version {
+            return Err(unimplemented());
+        }
+        Ok(ServerVersionInfo {
+            version: self.config.version.clone(),
+            commit_sha: String::new(),
+        })
+    }
+
+    /// Whether a request of this path, with this API key, is let in. The methods of a session need
+    /// the key, those that prove the contract do not.
+    pub fn admits(&self, path: &str, api_key: Option<&[u8]>) -> bool {
+        let needs_key = [
+            paths::CONNECT,
+            paths::CONNECTION_KEEP_ALIVE,
+            paths::GET_VERSION_INFO,
+        ];
+        match &self.config.api_key {
+            Some(key) if needs_key.contains(&path) => api_key == Some(key.as_bytes()),
+            Some(_) | None => true,
         }
     }
 
@@ -260,4 +292,3 @@ fn unimplemented() -> Status {
 }
 
 const UNREADABLE: &str = "The descriptor set of the client could not be read.";
-const SCHEMA: &str = include_str!("model/schema.txt");

@@ -33,6 +33,7 @@ pub fn request_of(output: &Output) -> Option<Request> {
         Output::Unary(call) => match call.path {
             paths::CHECK_COMPATIBILITY => Some(Request::CheckCompatibility),
             paths::GET_DESCRIPTOR_SET => Some(Request::GetDescriptorSet),
+            paths::GET_VERSION_INFO => Some(Request::GetVersionInfo),
             paths::CONNECTION_KEEP_ALIVE => Some(Request::KeepAlive),
             _ => None,
         },

@@ -47,7 +47,8 @@ macro_rules! scenarios {
                 an_incompatible_server_in_a_mixed_cluster_is_passed_over
                 a_cluster_that_refuses_ends_the_connect_with_all_that_was_found
                 a_connection_whose_servers_all_refuse_later_stops_for_good
-                an_older_server_cannot_be_verified_and_the_way_through_is_named
+                a_server_that_cannot_be_verified_is_refused_and_the_way_through_is_named
+                an_older_server_is_compared_here_by_its_text_and_its_version
             }
             dropping {
                 a_killed_server_is_noticed_at_once_and_never_shown_as_connected

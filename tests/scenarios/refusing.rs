@@ -4,13 +4,13 @@ use super::world::{World, impatient};
 use chronicle_connection_driver::{
     Client, Runtime,
     core::{
-        AttemptError, CandidateError, Endpoint, Event, FatalError, Findings, Host, Incompatible,
-        State,
+        AttemptError, CandidateError, Contract, Endpoint, Event, FatalError, Findings, Host,
+        Incompatible, Schema, State,
     },
 };
 use chronicle_reference_server::{
     Faults,
-    model::{Age, Verdict},
+    model::{Age, ModelConfig, Verdict},
     paths,
 };
 use std::net::Ipv4Addr;
@@ -70,29 +70,89 @@ pub(crate) async fn a_connection_whose_servers_all_refuse_later_stops_for_good<R
     world.soon("close", client.close()).await;
 }
 
-/// Until this client compares by itself: never a pass.
-pub(crate) async fn an_older_server_cannot_be_verified_and_the_way_through_is_named<R: Runtime>() {
+pub(crate) async fn a_server_that_cannot_be_verified_is_refused_and_the_way_through_is_named<
+    R: Runtime,
+>() {
     let world = World::<R>::start(1).await;
-    for age in [Age::WithoutCheck, Age::WithoutCheckAndDescriptors] {
-        world.set(0, |faults| faults.model.age = age);
-        let error = world.refused(world.builder()).await;
-        let FatalError::Incompatible(AttemptError { candidates, .. }) = &error else {
-            panic!("{error}");
-        };
-        let Some(CandidateError::Incompatible(Incompatible { findings, .. })) = &candidates[0].1
-        else {
-            panic!("{error}");
-        };
-        assert!(matches!(findings, Findings::CannotVerify(_)), "{error}");
-        let text = error.to_string();
-        assert!(text.contains("cannot verify"), "{text}");
-        assert!(text.contains("skipCompatibilityCheck=true"), "{text}");
-        assert_eq!(world.requests(paths::CONNECT), 0);
-    }
+    world.set(0, |faults| {
+        faults.model.age = Age::WithoutCheckAndDescriptors;
+    });
+    let error = world.refused(world.builder()).await;
+    assert!(
+        matches!(findings(&error), Findings::CannotVerify(_)),
+        "{error}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("cannot verify"), "{text}");
+    assert!(text.contains("skipCompatibilityCheck=true"), "{text}");
+    assert_eq!(world.requests(paths::CONNECT), 0);
+
     let string = world.string_with("&skipCompatibilityCheck=true");
     let connecting = impatient(Client::<R>::builder(string)).connect();
     let client = world.soon("a session", connecting).await.unwrap();
     assert!(client.session().is_some());
+}
+
+/// A field that only the client has: gained where the client is known to be newer, removed otherwise.
+pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    for (version, key, is_compatible) in [
+        (Some("16.0.0"), "", true),
+        (Some("16.0.0"), "k3y", true),
+        (Some("17.0.0"), "k3y", false),
+        (Some("18.0.0"), "", false),
+        (None, "", false),
+    ] {
+        world.set(0, |faults| {
+            let model = &mut faults.model;
+            model.age = Age::WithoutCheck;
+            model.version = version.unwrap_or_default().to_owned();
+            model.tells_version = version.is_some();
+            model.api_key = (!key.is_empty()).then(|| key.to_owned());
+            model.schema = format!("{}\r\n{}", ModelConfig::default().schema, orders(""));
+        });
+        let options = match key {
+            "" => String::new(),
+            key => format!("&apiKey={key}"),
+        };
+        let string = world.string_with(&options);
+        let client = || {
+            let schema = Schema::from_source_text(&orders("string Note = 2;")).unwrap();
+            let bytes = schema.descriptor_set().clone();
+            let contract = Contract::from_descriptor_set(bytes, "17.0.0").unwrap();
+            impatient(Client::<R>::builder(string.clone())).contract(contract)
+        };
+        if is_compatible {
+            let client = world.soon("a session", client().connect()).await.unwrap();
+            world.soon("close", client.close()).await;
+            continue;
+        }
+        let error = world.refused(client()).await;
+        let Findings::Compared(found) = findings(&error) else {
+            panic!("{version:?}: {error}");
+        };
+        let paths: Vec<_> = found.iter().map(|finding| &*finding.path).collect();
+        assert_eq!(paths, ["acme.Order.Note"], "{version:?}");
+    }
+}
+
+/// An application's contract in the package `acme`.
+fn orders(gained: &str) -> String {
+    format!(
+        "syntax = \"proto3\";\r\npackage acme;\r\nmessage Order {{ string Id = 1; {gained} }}\r\n\
+         service Orders {{ rpc Place (Order) returns (Order); }}"
+    )
+}
+
+/// What the one server of a cluster was refused for.
+fn findings(error: &FatalError) -> &Findings {
+    let FatalError::Incompatible(AttemptError { candidates }) = error else {
+        panic!("{error}");
+    };
+    match &candidates[0].1 {
+        Some(CandidateError::Incompatible(Incompatible { findings, .. })) => findings,
+        _ => panic!("{error}"),
+    }
 }
 
 fn incompatible(faults: &mut Faults) {

@@ -1,16 +1,17 @@
 //! The compatibility check of a handshake (S2, "The wire-compatibility handshake").
 
 use super::{
-    context::{Context, check_limit, wrong_kind},
+    context::{Context, check_limit, timed_out, wrong_kind},
     handshaking::CLIENT_TYPE,
 };
 use crate::{
-    CallError, CandidateError, Code, Failure, FailureKind, Findings, Id, Incompatible, Output,
-    Reply, Request, Status,
+    CallError, CandidateError, Code, ContractError, Failure, FailureKind, Findings, Id,
+    Incompatibility, Incompatible, Output, Reply, Request, Schema, Status, compare,
 };
 use bytes::Bytes;
 use chronicle_connection_proto::{
-    clients::{CompatibilityRequest, CompatibilityResponse},
+    clients::{CompatibilityRequest, CompatibilityResponse, DescriptorSetResponse},
+    host::ServerVersionInfo,
     paths,
 };
 use prost::Message as _;
@@ -18,175 +19,255 @@ use rand_core::Rng;
 use std::time::Instant;
 
 /// A check under way, fallback included.
+///
+/// ```text
+/// CheckCompatibility ── answer ──────────────────────────► verdict of the server
+///        │ UNIMPLEMENTED
+/// GetDescriptorSet ── UNIMPLEMENTED ─────────────────────► cannot verify
+///        │ source text
+/// GetVersionInfo ── version, failure or deadline ────────► verdict of this side
+/// ```
 #[derive(Debug, Clone)]
 pub(super) struct Checking {
     pub(super) id: Id,
     pub(super) deadline: Instant,
-    method: Method,
+    step: Step,
     on: Id,
     /// Whether the call at hand carries the credentials.
     authenticated: bool,
     answer: Option<Bytes>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Method {
+#[derive(Debug, Clone)]
+enum Step {
     /// The server compares.
     CheckCompatibility,
     /// The server is older than that: this side compares.
     GetDescriptorSet,
+    /// Which of the two sides is the newer one decides what the comparison means.
+    GetVersionInfo { server: Box<Schema> },
 }
 
 pub(super) enum Verdict {
     Pending,
-    Compatible { server_version: String },
+    Compatible {
+        server_version: String,
+        missing_on_server: Vec<Incompatibility>,
+    },
     Failed(CandidateError),
 }
 
 impl Checking {
     pub(super) fn begin<R: Rng>(on: Id, cx: &mut Context<R>) -> Self {
+        let step = Step::CheckCompatibility;
         Self {
-            id: send(Method::CheckCompatibility, on, false, cx),
-            method: Method::CheckCompatibility,
+            id: send(&step, on, false, cx),
             deadline: cx.now + cx.config.timing.check,
+            step,
             on,
             authenticated: false,
             answer: None,
         }
     }
 
-    /// The request that is awaited.
-    pub(super) fn request(&self) -> Request {
-        match self.method {
-            Method::CheckCompatibility => Request::CheckCompatibility,
-            Method::GetDescriptorSet => Request::GetDescriptorSet,
-        }
+    /// The time is up.
+    pub(super) fn expire<R: Rng>(&self, cx: &mut Context<R>) -> Verdict {
+        let error = CallError::Failure(timed_out(cx.config.timing.check));
+        self.failed(error, true, cx)
     }
 
     pub(super) fn on_reply<R: Rng>(&mut self, reply: &Reply, cx: &mut Context<R>) -> Verdict {
-        let failure = match reply {
-            Reply::Message(message) => match check_limit(message, self.method.limit()) {
+        match reply {
+            Reply::Message(message) => match check_limit(message, self.step.limit()) {
                 Ok(()) if self.answer.is_none() => {
                     self.answer = Some(message.clone());
-                    return Verdict::Pending;
+                    Verdict::Pending
                 }
-                Ok(()) => Failure::new(FailureKind::Protocol, "two messages from a unary call"),
-                Err(failure) => failure,
+                Ok(()) => {
+                    let text = "two messages from a unary call";
+                    let failure = Failure::new(FailureKind::Protocol, text);
+                    self.failed(CallError::Failure(failure), true, cx)
+                }
+                Err(failure) => self.failed(CallError::Failure(failure), true, cx),
             },
-            Reply::Finished(status) => return self.finished(status, cx),
-            Reply::Failed(failure) => failure.clone(),
+            Reply::Finished(status) => self.finished(status, cx),
+            Reply::Failed(failure) => self.failed(CallError::Failure(failure.clone()), false, cx),
             Reply::NameServers(_)
             | Reply::Opened { .. }
             | Reply::GoingAway { .. }
             | Reply::Closed(_)
-            | Reply::Http(_) => wrong_kind(),
-        };
-        self.failed(CallError::Failure(failure))
+            | Reply::Http(_) => self.failed(CallError::Failure(wrong_kind()), true, cx),
+        }
     }
 
     fn finished<R: Rng>(&mut self, status: &Status, cx: &mut Context<R>) -> Verdict {
         if status.is_unimplemented() {
-            return match self.method {
-                Method::GetDescriptorSet => self.cannot_verify(
-                    "the server has neither CheckCompatibility nor GetDescriptorSet",
+            return match self.step {
+                Step::CheckCompatibility => self.call(Step::GetDescriptorSet, false, cx),
+                Step::GetDescriptorSet => Verdict::Failed(incompatible(
                     cx,
-                ),
-                Method::CheckCompatibility => {
-                    self.method = Method::GetDescriptorSet;
-                    self.call(false, cx);
-                    Verdict::Pending
-                }
+                    Versions::default(),
+                    Findings::CannotVerify(NO_WAY.to_owned()),
+                )),
+                Step::GetVersionInfo { .. } => self.compare("", cx),
             };
         }
-        match status.code {
-            Code::Ok => match (self.method, self.answer.take()) {
-                (_, None) => self.failed(CallError::Malformed("no message".to_owned())),
-                // The comparison on this side is not built yet; whatever the server sent, it
-                // proves nothing until then.
-                (Method::GetDescriptorSet, Some(_)) => self.cannot_verify(
-                    "the server is older than CheckCompatibility, and this client cannot compare \
-                     contracts itself yet",
-                    cx,
-                ),
-                (Method::CheckCompatibility, Some(answer)) => self.judge(answer, cx),
-            },
-            Code::Unauthenticated if !self.authenticated && cx.config.api_key.is_some() => {
-                self.call(true, cx);
-                Verdict::Pending
+        if status.code == Code::Ok {
+            let Some(answer) = self.answer.take() else {
+                return self.failed(CallError::Malformed("no message".to_owned()), false, cx);
+            };
+            return match self.step {
+                Step::CheckCompatibility => self.on_verdict(answer, cx),
+                Step::GetDescriptorSet => self.on_descriptor_set(answer, cx),
+                Step::GetVersionInfo { .. } => match ServerVersionInfo::decode(answer) {
+                    Ok(info) => self.compare(&info.version, cx),
+                    Err(_) => self.compare("", cx),
+                },
+            };
+        }
+        match (&self.step, status.code) {
+            (Step::CheckCompatibility | Step::GetDescriptorSet, Code::Unauthenticated) => {
+                if !self.authenticated && cx.config.api_key.is_some() {
+                    return self.call(self.step.clone(), true, cx);
+                }
+                Verdict::Failed(CandidateError::Credentials {
+                    request: self.step.request(),
+                    status: status.clone(),
+                })
             }
-            Code::Unauthenticated => Verdict::Failed(CandidateError::Credentials {
-                request: self.request(),
-                status: status.clone(),
-            }),
-            _ => self.failed(CallError::Status(status.clone())),
+            (_, _) => self.failed(CallError::Status(status.clone()), false, cx),
         }
     }
 
     /// Any reported incompatibility refuses: a false flag, or a true one with findings.
-    fn judge<R: Rng>(&self, answer: Bytes, cx: &Context<R>) -> Verdict {
+    fn on_verdict<R: Rng>(&self, answer: Bytes, cx: &mut Context<R>) -> Verdict {
         let answer = match CompatibilityResponse::decode(answer) {
             Ok(answer) => answer,
-            Err(error) => return self.failed(CallError::Malformed(error.to_string())),
+            Err(error) => {
+                return self.failed(CallError::Malformed(error.to_string()), false, cx);
+            }
         };
         if answer.is_compatible && answer.incompatibilities.is_empty() {
             return Verdict::Compatible {
                 server_version: answer.server_version,
+                missing_on_server: Vec::new(),
             };
         }
-        Verdict::Failed(CandidateError::Incompatible(Incompatible {
-            client_version: cx.config.client.version.clone(),
-            client_protocol_version: cx.contract.protocol_version().to_owned(),
-            server_version: answer.server_version,
-            server_protocol_version: answer.server_protocol_version,
-            findings: Findings::Reported(answer.incompatibilities),
-        }))
+        let versions = Versions {
+            server: answer.server_version,
+            protocol: answer.server_protocol_version,
+        };
+        let findings = Findings::Reported(answer.incompatibilities);
+        Verdict::Failed(incompatible(cx, versions, findings))
     }
 
-    fn cannot_verify<R: Rng>(&self, why: &str, cx: &Context<R>) -> Verdict {
-        Verdict::Failed(CandidateError::Incompatible(Incompatible {
-            client_version: cx.config.client.version.clone(),
-            client_protocol_version: cx.contract.protocol_version().to_owned(),
-            server_version: String::new(),
-            server_protocol_version: String::new(),
-            findings: Findings::CannotVerify(why.to_owned()),
-        }))
+    fn on_descriptor_set<R: Rng>(&mut self, answer: Bytes, cx: &mut Context<R>) -> Verdict {
+        let schema = DescriptorSetResponse::decode(answer)
+            .map_err(|error| error.to_string())
+            .and_then(|answer| read_text(&answer.schema_definition).map_err(|e| e.to_string()));
+        match schema {
+            Ok(server) => {
+                let server = Box::new(server);
+                self.call(Step::GetVersionInfo { server }, true, cx)
+            }
+            Err(text) => self.failed(CallError::Malformed(text), false, cx),
+        }
     }
 
-    fn failed(&self, error: CallError) -> Verdict {
-        Verdict::Failed(CandidateError::Call {
-            request: self.request(),
-            error,
-        })
+    /// Judges the contracts here. A version that the server did not tell is empty.
+    fn compare<R: Rng>(&self, server_version: &str, cx: &Context<R>) -> Verdict {
+        let Step::GetVersionInfo { server } = &self.step else {
+            return Verdict::Pending;
+        };
+        let contract = &cx.contract;
+        let comparison = compare(
+            contract.schema(),
+            contract.protocol_version(),
+            server,
+            server_version,
+        );
+        if comparison.is_compatible() {
+            return Verdict::Compatible {
+                server_version: server_version.to_owned(),
+                missing_on_server: comparison.missing_on_server,
+            };
+        }
+        let versions = Versions {
+            server: server_version.to_owned(),
+            protocol: String::new(),
+        };
+        let findings = Findings::Compared(comparison.incompatibilities);
+        Verdict::Failed(incompatible(cx, versions, findings))
     }
 
-    fn call<R: Rng>(&mut self, authenticated: bool, cx: &mut Context<R>) {
+    /// A call failed. Without a version the check goes on, without anything else it does not.
+    fn failed<R: Rng>(&self, error: CallError, is_open: bool, cx: &mut Context<R>) -> Verdict {
+        match &self.step {
+            Step::CheckCompatibility | Step::GetDescriptorSet => {
+                Verdict::Failed(CandidateError::Call {
+                    request: self.step.request(),
+                    error,
+                })
+            }
+            Step::GetVersionInfo { .. } => {
+                if is_open {
+                    cx.cancel(self.id);
+                }
+                self.compare("", cx)
+            }
+        }
+    }
+
+    fn call<R: Rng>(&mut self, step: Step, authenticated: bool, cx: &mut Context<R>) -> Verdict {
+        self.id = send(&step, self.on, authenticated, cx);
+        self.step = step;
         self.authenticated = authenticated;
         self.answer = None;
-        self.id = send(self.method, self.on, authenticated, cx);
+        Verdict::Pending
     }
 }
 
-impl Method {
-    fn limit(self) -> usize {
+impl Step {
+    fn request(&self) -> Request {
+        match self {
+            Self::CheckCompatibility => Request::CheckCompatibility,
+            Self::GetDescriptorSet => Request::GetDescriptorSet,
+            Self::GetVersionInfo { .. } => Request::GetVersionInfo,
+        }
+    }
+
+    fn limit(&self) -> usize {
         match self {
             Self::CheckCompatibility => CHECK_LIMIT,
             Self::GetDescriptorSet => DESCRIPTOR_LIMIT,
+            Self::GetVersionInfo { .. } => VERSION_LIMIT,
         }
     }
 }
 
-fn send<R: Rng>(method: Method, on: Id, authenticated: bool, cx: &mut Context<R>) -> Id {
-    let (path, message) = match method {
-        Method::CheckCompatibility => (paths::CHECK_COMPATIBILITY, question(cx).encode_to_vec()),
-        Method::GetDescriptorSet => (paths::GET_DESCRIPTOR_SET, Vec::new()),
+/// A text without a single service says nothing that could be compared.
+fn read_text(text: &str) -> Result<Schema, ContractError> {
+    let schema = Schema::from_source_text(text)?;
+    match schema.has_services() {
+        true => Ok(schema),
+        false => Err(ContractError::NoService),
+    }
+}
+
+fn send<R: Rng>(step: &Step, on: Id, authenticated: bool, cx: &mut Context<R>) -> Id {
+    let (path, message) = match step {
+        Step::CheckCompatibility => (paths::CHECK_COMPATIBILITY, question(cx).encode_to_vec()),
+        Step::GetDescriptorSet => (paths::GET_DESCRIPTOR_SET, Vec::new()),
+        Step::GetVersionInfo { .. } => (paths::GET_VERSION_INFO, Vec::new()),
     };
+    let limit = step.limit();
     cx.call(
         Output::Unary,
         on,
         path,
         authenticated,
         message.into(),
-        method.limit(),
+        limit,
     )
 }
 
@@ -194,12 +275,32 @@ fn question<R>(cx: &Context<R>) -> CompatibilityRequest {
     CompatibilityRequest {
         client_type: CLIENT_TYPE.to_owned(),
         client_version: cx.config.client.version.clone(),
-        protocol_version: cx.contract.protocol_version().to_owned(),
+        protocol_version: cx.contract.claimed_version().to_owned(),
         descriptor_set: cx.contract.descriptor_set().to_vec(),
     }
 }
+
+/// What a server told of its versions; empty where it did not.
+#[derive(Default)]
+struct Versions {
+    server: String,
+    protocol: String,
+}
+
+fn incompatible<R>(cx: &Context<R>, versions: Versions, findings: Findings) -> CandidateError {
+    CandidateError::Incompatible(Incompatible {
+        client_version: cx.config.client.version.clone(),
+        client_protocol_version: cx.contract.protocol_version().to_owned(),
+        server_version: versions.server,
+        server_protocol_version: versions.protocol,
+        findings,
+    })
+}
+
+const NO_WAY: &str = "the server has neither CheckCompatibility nor GetDescriptorSet";
 
 const CHECK_LIMIT: usize = 1024 * 1024;
 
 /// Real descriptor texts are below 200 KiB.
 const DESCRIPTOR_LIMIT: usize = 16 * 1024 * 1024;
+const VERSION_LIMIT: usize = 4 * 1024;

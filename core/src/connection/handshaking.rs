@@ -109,12 +109,11 @@ impl Handshaking {
                     self.reserve_failed(error, cx);
                     return self.register_when_proven(cx);
                 }
-                let request = match check {
-                    Some(check) if check.deadline <= due => check.request(),
+                let verdict = match check {
+                    Some(check) if check.deadline <= due => check.expire(cx),
                     Some(_) | None => return Phase::Handshaking(self),
                 };
-                let error = CallError::Failure(timed_out(cx.config.timing.check));
-                self.fail(CandidateError::Call { request, error }, cx)
+                self.judged(verdict, cx)
             }
             Step::Registering { sent, .. } => {
                 let waited = cx.now.saturating_duration_since(*sent);
@@ -193,7 +192,10 @@ impl Handshaking {
         match verdict {
             Verdict::Pending => Phase::Handshaking(self),
             Verdict::Failed(cause) => self.fail(cause, cx),
-            Verdict::Compatible { server_version } => {
+            Verdict::Compatible {
+                server_version,
+                missing_on_server,
+            } => {
                 if let Step::Proving { check, .. } = &mut self.step {
                     *check = None;
                 }
@@ -201,6 +203,7 @@ impl Handshaking {
                 cx.emit(Event::Compatible {
                     server: self.server().clone(),
                     server_version,
+                    missing_on_server,
                 });
                 self.register_when_proven(cx)
             }

@@ -23,6 +23,13 @@ pub struct ModelConfig {
     pub verdict: Verdict,
     /// The version that the server tells.
     pub version: String,
+    /// Whether `GetVersionInfo` is there: yes.
+    pub tells_version: bool,
+    /// What `GetDescriptorSet` returns: the connection service as proto source text, the way
+    /// servers print it.
+    pub schema: String,
+    /// The API key that the methods of a session need: none.
+    pub api_key: Option<String>,
     /// The version of its contract that the server tells.
     pub protocol_version: String,
 }
@@ -39,6 +46,9 @@ impl Default for ModelConfig {
             age: Age::Current,
             verdict: Verdict::Compatible,
             version: "18.5.0".to_owned(),
+            tells_version: true,
+            schema: include_str!("schema.txt").to_owned(),
+            api_key: None,
             protocol_version: "18.5.0".to_owned(),
         }
     }

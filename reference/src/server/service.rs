@@ -15,16 +15,22 @@ use axum::{
     Router,
     body::Body,
     extract::Request as HttpRequest,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::{Next, from_fn},
     response::{IntoResponse as _, Response as HttpResponse},
     routing::{get, post},
 };
 use chronicle_connection::{Code, Status as CoreStatus};
-use chronicle_connection_proto::clients::{
-    CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
-    DescriptorSetResponse,
-    connection_service_server::{ConnectionService, ConnectionServiceServer},
+use chronicle_connection_proto::{
+    clients::{
+        CompatibilityRequest, CompatibilityResponse, ConnectRequest, ConnectionKeepAlive,
+        DescriptorSetResponse,
+        connection_service_server::{ConnectionService, ConnectionServiceServer},
+    },
+    host::{
+        ServerVersionInfo,
+        server_server::{Server, ServerServer},
+    },
 };
 use futures_util::{
     StreamExt as _,
@@ -39,6 +45,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     let service = Service(shared.clone());
     let (counting, reserving) = (shared.clone(), shared.clone());
     Routes::new(ConnectionServiceServer::new(service.clone()))
+        .add_service(ServerServer::new(service.clone()))
         .add_service(EchoServer::new(service))
         .into_axum_router()
         .route(
@@ -57,8 +64,15 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 
 /// Counts every request, and lets the faults answer first.
 async fn intercept(shared: Arc<Shared>, request: HttpRequest, next: Next) -> HttpResponse {
-    match shared.intercept(request.uri().path()).await {
-        None => next.run(request).await,
+    let path = request.uri().path();
+    match shared.intercept(path).await {
+        None => {
+            let api_key = request.headers().get(API_KEY).map(HeaderValue::as_bytes);
+            match shared.model(|model, _| model.admits(path, api_key)) {
+                true => next.run(request).await,
+                false => StatusCode::UNAUTHORIZED.into_response(),
+            }
+        }
         Some(Answer::Grpc(code, message)) => status(code, &message).into_http(),
         Some(Answer::Http(code, body)) => {
             let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -136,6 +150,16 @@ impl ConnectionService for Service {
     }
 }
 
+#[async_trait]
+impl Server for Service {
+    async fn get_version_info(
+        &self,
+        _: Request<()>,
+    ) -> Result<Response<ServerVersionInfo>, Status> {
+        answer(self.0.model(|model, _| model.version_info()))
+    }
+}
+
 fn answer<T>(answer: Result<T, CoreStatus>) -> Result<Response<T>, Status> {
     answer
         .map(Response::new)
@@ -191,3 +215,5 @@ impl Echo for Service {
         Ok(Response::new(request.into_inner()))
     }
 }
+
+const API_KEY: &str = "api-key";

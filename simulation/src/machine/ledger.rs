@@ -4,8 +4,10 @@ mod rules;
 mod session;
 
 use crate::wire::{connection_id_of, request_of};
-use chronicle_connection::{Command, Endpoint, Id, Input, Output, Reply, Request, Timing};
-use chronicle_connection_proto::clients::{CompatibilityResponse, ConnectionKeepAlive};
+use chronicle_connection::{Command, Endpoint, Id, Input, Output, Reply, Request, Schema, Timing};
+use chronicle_connection_proto::clients::{
+    CompatibilityResponse, ConnectionKeepAlive, DescriptorSetResponse,
+};
 use prost::Message as _;
 use session::{Sessions, Stamp};
 use std::{
@@ -224,7 +226,8 @@ impl Ledger {
                     pending.is_compatible = verdict;
                 }
             }
-            (Request::CheckCompatibility, Reply::Finished(status)) => {
+            // Of what the client itself compares, the ledger knows only that it could be read.
+            (Request::CheckCompatibility | Request::GetDescriptorSet, Reply::Finished(status)) => {
                 let in_time = now.since(pending.sent) <= self.timing.check;
                 let passed = status.code == chronicle_connection::Code::Ok;
                 if let Some(transport) = self.transports.get_mut(&pending.on) {
@@ -241,14 +244,22 @@ impl Ledger {
                 self.sessions.answered(pending.sent, status);
                 self.end(id);
             }
-            (Request::GetDescriptorSet | Request::Connect, Reply::Finished(_)) => self.end(id),
-            (Request::GetDescriptorSet | Request::KeepAlive, Reply::Message(_)) => {}
+            (Request::GetDescriptorSet, Reply::Message(message)) => {
+                let text = DescriptorSetResponse::decode(message.clone());
+                let schema = text.map(|text| Schema::from_source_text(&text.schema_definition));
+                if let Some(pending) = self.requests.get_mut(&id) {
+                    pending.is_compatible = matches!(schema, Ok(Ok(_)));
+                }
+            }
+            (Request::GetVersionInfo | Request::Connect, Reply::Finished(_)) => self.end(id),
+            (Request::GetVersionInfo | Request::KeepAlive, Reply::Message(_)) => {}
             // Of the wrong kind: that request has failed, and the machine may have to drop it.
             (
                 Request::Count
                 | Request::Reserve
                 | Request::CheckCompatibility
                 | Request::GetDescriptorSet
+                | Request::GetVersionInfo
                 | Request::Connect
                 | Request::KeepAlive,
                 Reply::NameServers(_)

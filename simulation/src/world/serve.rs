@@ -13,6 +13,7 @@ use chronicle_connection_proto::clients::{
     CompatibilityRequest, ConnectRequest, ConnectionKeepAlive,
 };
 use chronicle_reference_server::model::ServerModel;
+use http::HeaderValue;
 use prost::Message as _;
 use std::{
     collections::BTreeMap,
@@ -26,6 +27,9 @@ pub(super) struct Ask {
     pub(super) key: TransportKey,
     pub(super) id: Id,
     request: Request,
+    /// The path of a call, and the API key that it carries.
+    path: &'static str,
+    api_key: Option<HeaderValue>,
     message: Bytes,
     /// The most bytes that the client's adapter reads of the answer.
     limit: usize,
@@ -34,9 +38,12 @@ pub(super) struct Ask {
 impl Ask {
     pub(super) fn new(key: TransportKey, output: Output) -> Option<Self> {
         let (id, request) = (id_of(&output)?, request_of(&output)?);
-        let (message, limit) = match output {
-            Output::Http { request, limit, .. } => (request.into_body(), limit),
-            Output::Unary(call) | Output::ServerStream(call) => (call.message, call.limit),
+        let (path, api_key, message, limit) = match output {
+            Output::Http { request, limit, .. } => ("", None, request.into_body(), limit),
+            Output::Unary(call) | Output::ServerStream(call) => {
+                let api_key = call.metadata.get("api-key").cloned();
+                (call.path, api_key, call.message, call.limit)
+            }
             Output::NameServers { .. }
             | Output::Dns { .. }
             | Output::Open { .. }
@@ -48,6 +55,8 @@ impl Ask {
             key,
             id,
             request,
+            path,
+            api_key,
             message,
             limit,
         })
@@ -168,6 +177,10 @@ impl World {
 
     fn serve(&mut self, id: ServerId, ask: &Ask) -> Vec<Reply> {
         let (now, server) = (self.now, &mut self.servers[id.0]);
+        let api_key = ask.api_key.as_ref().map(HeaderValue::as_bytes);
+        if !server.model.admits(ask.path, api_key) {
+            return vec![turned_down(ask.request, 401, String::new())];
+        }
         if ask.request == Request::Connect {
             let Ok(request) = ConnectRequest::decode(ask.message.clone()) else {
                 return vec![malformed()];
@@ -202,6 +215,7 @@ fn reply_to(model: &mut ServerModel, now: Instant, ask: &Ask) -> Vec<Reply> {
             Err(_) => return vec![malformed()],
         },
         Request::GetDescriptorSet => model.descriptor_set().map(|response| message(&response)),
+        Request::GetVersionInfo => model.version_info().map(|response| message(&response)),
     };
     match response {
         Ok(response) => vec![response, ok()],
@@ -215,6 +229,7 @@ fn turned_down(request: Request, status: u16, body: String) -> Reply {
         Request::Count | Request::Reserve => http(status, body),
         Request::CheckCompatibility
         | Request::GetDescriptorSet
+        | Request::GetVersionInfo
         | Request::Connect
         | Request::KeepAlive => Reply::Finished(Status {
             code: code_of(status),

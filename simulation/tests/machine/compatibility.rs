@@ -2,7 +2,7 @@
 
 use crate::help::*;
 use chronicle_connection::{
-    CallError, CandidateError, Code, Contract, Event, FailureKind, FatalError, Findings, Id,
+    CallError, CandidateError, Code, Contract, Event, FailureKind, FatalError, Findings,
     Incompatible, Origin, Reply, Request, State, Status,
 };
 use chronicle_connection_proto::clients::CompatibilityRequest;
@@ -245,40 +245,23 @@ fn if_some_refuse_and_the_rest_cannot_be_reached_the_attempt_backs_off_and_says_
     ));
 }
 
-/// Answers the fallback with a descriptor set or UNIMPLEMENTED, if the machine asks for it.
-fn answer_fallback(hand: &mut Hand, transport: Id, with_text: bool) {
-    let Some(output) = hand.find_request(Request::GetDescriptorSet, transport) else {
-        return;
-    };
-    let id = id_of(&output).unwrap();
-    if !with_text {
-        return hand.reply(id, status(Code::Unimplemented));
-    }
-    let response = chronicle_connection_proto::clients::DescriptorSetResponse {
-        schema_definition: "syntax = \"proto3\";\n".to_owned(),
-    };
-    hand.reply(id, Reply::Message(response.encode_to_vec().into()));
-    hand.reply(id, ok());
-}
-
 #[test]
-fn an_unimplemented_check_is_never_a_pass() {
-    for with_text in [true, false] {
-        let (mut hand, transport) = proving("chronicle://s1");
-        let reserve = hand.take(Request::Reserve, transport);
-        hand.reply(reserve, http(200, ""));
-        let check = hand.take(Request::CheckCompatibility, transport);
-        hand.reply(check, status(Code::Unimplemented));
-        answer_fallback(&mut hand, transport, with_text);
-        assert!(!hand.asks(Request::Connect));
-        let error = fatal(&mut hand).unwrap();
-        let refusal = refusal_of(&error, "s1");
-        assert!(
-            matches!(refusal.findings, Findings::CannotVerify(_)),
-            "{refusal:?}"
-        );
-        let text = error.to_string();
-        assert!(text.contains("cannot verify"), "{text}");
-        assert!(text.contains("skipCompatibilityCheck"), "{text}");
-    }
+fn a_server_that_knows_neither_way_of_comparing_cannot_be_verified() {
+    let (mut hand, transport) = proving("chronicle://s1");
+    let reserve = hand.take(Request::Reserve, transport);
+    hand.reply(reserve, http(200, ""));
+    let check = hand.take(Request::CheckCompatibility, transport);
+    hand.reply(check, status(Code::Unimplemented));
+    let fallback = hand.take(Request::GetDescriptorSet, transport);
+    hand.reply(fallback, status(Code::Unimplemented));
+    assert!(!hand.asks(Request::Connect));
+    let error = fatal(&mut hand).unwrap();
+    let refusal = refusal_of(&error, "s1");
+    assert!(
+        matches!(refusal.findings, Findings::CannotVerify(_)),
+        "{refusal:?}"
+    );
+    let text = error.to_string();
+    assert!(text.contains("cannot verify"), "{text}");
+    assert!(text.contains("skipCompatibilityCheck"), "{text}");
 }

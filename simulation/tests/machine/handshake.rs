@@ -308,6 +308,7 @@ fn a_connect_tells_its_story_in_order() {
         Event::Compatible {
             server,
             server_version: "18.5.0".to_owned(),
+            missing_on_server: vec![],
         },
         Event::Connected(session),
     ];

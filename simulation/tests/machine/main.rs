@@ -23,6 +23,7 @@ mod handshake;
 mod help;
 mod ladder;
 mod next_best;
+mod older_servers;
 mod reconnecting;
 mod replies;
 mod reservation;

@@ -142,7 +142,10 @@ impl Ledger {
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
-            Request::Count | Request::CheckCompatibility | Request::GetDescriptorSet => {}
+            Request::Count
+            | Request::CheckCompatibility
+            | Request::GetDescriptorSet
+            | Request::GetVersionInfo => {}
         }
         let pending = self.pending(output, what, on, now);
         self.requests.insert(id, pending);

@@ -1,0 +1,216 @@
+//! `chronicle contract`: judges contracts, as a gate in somebody's CI.
+
+mod report;
+mod source;
+
+use chronicle_connection_tokio::{
+    CandidateError, Client, Config, ConnectionString, Contract, Event, FatalError, Findings,
+    Incompatible, Notice, Schema, compare,
+};
+use clap::{Args, Subcommand};
+use report::Report;
+use std::{
+    error::Error,
+    fs,
+    io::{self, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+/// What can be done with contracts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compare two contracts: what of OLD is not in NEW as it was. Additions are never reported.
+    #[command(after_help = EXIT_CODES)]
+    Diff(DiffArguments),
+    /// Print what a contract declares, in the form that is compared.
+    #[command(after_help = EXIT_CODES)]
+    Show {
+        /// A descriptor set or proto source text in a file, or the connection string of a server.
+        source: String,
+    },
+    /// Connect to a server as a client with this contract would, and tell its verdict.
+    #[command(after_help = EXIT_CODES)]
+    Check(CheckArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The expected side: a descriptor set or proto source text in a file, or the connection string
+    /// of a server.
+    old: String,
+    /// The actual side, in any of these forms.
+    new: String,
+    /// The version of OLD. With both versions, OLD is a client's contract and NEW a server's: what
+    /// only a newer client has is missing on the server and breaks nothing.
+    #[arg(long)]
+    old_version: Option<String>,
+    /// The version of NEW; a server tells its own.
+    #[arg(long)]
+    new_version: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Where to connect, as `chronicle connect` takes it.
+    connection_string: String,
+    /// The client's contract, a descriptor set with its imports; without it, that of a session alone.
+    #[arg(long, requires = "protocol_version")]
+    contract: Option<PathBuf>,
+    /// The version of that contract.
+    #[arg(long, requires = "contract")]
+    protocol_version: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: &Command) -> ExitCode {
+    let judged = tokio::runtime::Runtime::new()
+        .map_err(Problem::from)
+        .and_then(|runtime| runtime.block_on(judge(command)));
+    match judged {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(problem) => {
+            eprintln!("chronicle: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+type Problem = Box<dyn Error>;
+
+/// Whether all is compatible.
+async fn judge(command: &Command) -> Result<bool, Problem> {
+    match command {
+        Command::Diff(arguments) => diff(arguments).await,
+        Command::Show { source } => {
+            let source = source::read(source).await?;
+            write!(io::stdout().lock(), "{}", source.schema)?;
+            Ok(true)
+        }
+        Command::Check(arguments) => check(arguments).await,
+    }
+}
+
+async fn diff(arguments: &DiffArguments) -> Result<bool, Problem> {
+    let old = source::read(&arguments.old).await?;
+    let new = source::read(&arguments.new).await?;
+    let old_version = arguments.old_version.clone().or(old.version);
+    let new_version = arguments.new_version.clone().or(new.version);
+    let comparison = compare(
+        &old.schema,
+        old_version.as_deref().unwrap_or_default(),
+        &new.schema,
+        new_version.as_deref().unwrap_or_default(),
+    );
+    let report = Report::of(comparison, old_version, new_version);
+    report.print(arguments.json)
+}
+
+async fn check(arguments: &CheckArguments) -> Result<bool, Problem> {
+    let contract = match (&arguments.contract, &arguments.protocol_version) {
+        (Some(file), Some(version)) => {
+            let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            Contract::from_descriptor_set(bytes, version)
+                .map_err(|error| format!("{}: {error}", file.display()))?
+        }
+        (_, _) => Contract::default(),
+    };
+    let string: ConnectionString = arguments.connection_string.parse()?;
+    if string.skip_compatibility_check() == Some(true) {
+        return Err("skipCompatibilityCheck=true leaves nothing to check; take it out".into());
+    }
+    let version = contract.protocol_version().to_owned();
+    let client = Client::builder(string)
+        .contract(contract)
+        .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
+        .start()?;
+    let verdict = verdict(&client, version).await;
+    client.close().await;
+    verdict?.print(arguments.json)
+}
+
+/// The first verdict of a server; its failures are retried, as a client would.
+async fn verdict(client: &Client, version: String) -> Result<Report, Problem> {
+    let mut events = client.events();
+    while let Some(notice) = events.next().await {
+        let Notice::Event(event) = notice else {
+            continue;
+        };
+        match event {
+            Event::Compatible {
+                server_version,
+                missing_on_server,
+                ..
+            } => {
+                return Ok(Report {
+                    missing_on_server,
+                    ..Report::new(Some(version), Some(server_version))
+                });
+            }
+            Event::CandidateFailed {
+                cause: CandidateError::Incompatible(refusal),
+                ..
+            } => return of_refusal(refusal),
+            Event::Failed(error) => return Err(could_not(&error)),
+            Event::Resolving { .. }
+            | Event::LookupTryFailed { .. }
+            | Event::Resolved { .. }
+            | Event::LastGoodListUsed { .. }
+            | Event::Connecting { .. }
+            | Event::Selected { .. }
+            | Event::ReserveFailed { .. }
+            | Event::CandidateFailed { .. }
+            | Event::BackingOff { .. }
+            | Event::Connected(_)
+            | Event::Disconnected { .. }
+            | Event::Closed => {}
+        }
+    }
+    Err("the connection was closed without a verdict".into())
+}
+
+fn of_refusal(refusal: Incompatible) -> Result<Report, Problem> {
+    let client_version = Some(refusal.client_protocol_version.clone());
+    let server_version = match refusal.server_protocol_version.as_str() {
+        "" => &refusal.server_version,
+        told => told,
+    };
+    let report = Report::new(client_version, Some(server_version.to_owned()));
+    match refusal.findings {
+        Findings::CannotVerify(_) => Err(refusal.to_string().into()),
+        Findings::Compared(incompatibilities) => Ok(Report {
+            is_compatible: false,
+            incompatibilities,
+            ..report
+        }),
+        Findings::Reported(reported) => Ok(Report {
+            is_compatible: false,
+            reported,
+            ..report
+        }),
+    }
+}
+
+fn could_not(error: &FatalError) -> Problem {
+    format!("could not judge: {error}").into()
+}
+
+/// A contract to judge.
+struct Source {
+    schema: Schema,
+    /// Where a server told it.
+    version: Option<String>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  compatible
+  1  incompatible
+  2  could not judge: bad input, an unreadable contract, or no server that answers";

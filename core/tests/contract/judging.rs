@@ -1,0 +1,276 @@
+//! Findings as people read them, parts of contracts, and the corpus of the fuzzer.
+
+use crate::{fuzzed, published};
+use chronicle_connection::{
+    Contract, ContractError, IncompatibilityKind as Kind, Schema, compare, diff,
+};
+use prost::Message as _;
+use prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    OneofDescriptorProto, field_descriptor_proto::Type,
+};
+use std::{fs, path::Path};
+
+#[test]
+fn every_finding_says_what_was_what_is_and_what_that_means() {
+    let before = "message A { string a = 1; int32 b = 2; repeated bytes c = 3; B d = 4; oneof o { string e = 5; } }
+        message B {} enum E { X = 0; Y = 1; }
+        service S { rpc Go (A) returns (A); rpc Stop (A) returns (A); rpc See (A) returns (A); }";
+    let after = "message A { repeated string a = 1; repeated int32 b = 2; bytes c = 3; E D = 4; string e = 5; }
+        message B {} enum E { Z = 0; }
+        service S { rpc Go (A) returns (stream B); rpc See (stream A) returns (A); }";
+    let findings = diff(&schema(before), &schema(after));
+    let told: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            assert!(finding.message.len() > 20, "{finding}");
+            let after = finding.after.as_deref().unwrap_or("-");
+            format!(
+                "{} {}: {} -> {after}",
+                finding.kind, finding.path, finding.before
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "field-label-changed A.a: singular -> repeated",
+            "field-label-changed A.b: singular -> repeated",
+            "field-label-changed A.c: repeated -> singular",
+            "field-type-changed A.d: message B -> enum E",
+            "field-renamed A.d: d -> D",
+            "field-oneof-changed A.e: oneof o -> no oneof",
+            "enum-value-renamed E.X: X -> Z",
+            "enum-value-removed E.Y: Y = 1 -> -",
+            "method-signature-changed S/Go: (A) returns (A) -> (A) returns (B)",
+            "method-streaming-changed S/Go: unary call -> server stream",
+            "method-streaming-changed S/See: unary call -> client stream",
+            "method-removed S/Stop: the unary call (A) returns (A) -> -",
+        ]
+    );
+    // Of the labels, the sentence says which still decode.
+    assert!(
+        findings[0].message.contains("still decodes"),
+        "{}",
+        findings[0]
+    );
+    assert!(findings[1].message.contains("packed"), "{}", findings[1]);
+    assert!(
+        findings[2].message.contains("still decode"),
+        "{}",
+        findings[2]
+    );
+}
+
+#[test]
+fn no_two_scalar_types_are_the_same() {
+    let scalars = [
+        "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32",
+        "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes",
+    ];
+    let with = |scalar: &str| schema(&format!("message M {{ {scalar} a = 1; }}"));
+    for was in scalars {
+        for is in scalars {
+            let findings = diff(&with(was), &with(is)).into_iter();
+            let told: Vec<_> = findings
+                .map(|one| (one.kind, one.before, one.after))
+                .collect();
+            match was == is {
+                true => assert_eq!(told, []),
+                false => assert_eq!(
+                    told,
+                    [(Kind::FieldTypeChanged, was.to_owned(), Some(is.to_owned()))]
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_message_a_group_and_an_enum_of_one_name_are_three_types() {
+    let kinds = [Type::Message, Type::Group, Type::Enum];
+    for was in kinds {
+        for is in kinds {
+            let with = |kind| {
+                one_field(FieldDescriptorProto {
+                    r#type: Some(i32::from(kind)),
+                    type_name: Some(".p.T".to_owned()),
+                    ..FieldDescriptorProto::default()
+                })
+            };
+            let findings = diff(&with(was), &with(is)).len();
+            assert_eq!(findings, usize::from(was != is), "{was:?} to {is:?}");
+        }
+    }
+}
+
+#[test]
+fn the_oneof_that_stands_for_an_optional_field_is_none() {
+    let plain = one_field(FieldDescriptorProto::default());
+    let optional = one_field(FieldDescriptorProto {
+        oneof_index: Some(0),
+        proto3_optional: Some(true),
+        ..FieldDescriptorProto::default()
+    });
+    let in_oneof = one_field(FieldDescriptorProto {
+        oneof_index: Some(0),
+        ..FieldDescriptorProto::default()
+    });
+    for (was, is, changes) in [
+        (&plain, &optional, 0),
+        (&optional, &plain, 0),
+        (&plain, &in_oneof, 1),
+        (&in_oneof, &optional, 1),
+        (&optional, &in_oneof, 1),
+    ] {
+        let findings = diff(was, is);
+        assert_eq!(findings.len(), changes, "{findings:?}");
+        assert!(
+            findings
+                .iter()
+                .all(|one| one.kind == Kind::FieldOneOfChanged)
+        );
+    }
+}
+
+#[test]
+fn of_aliases_the_first_is_the_name() {
+    let with = |values: &str| schema(&format!("enum E {{ option allow_alias = true; {values} }}"));
+    let one = with("A = 0; B = 1;");
+    assert_eq!(diff(&one, &with("A = 0; B = 1; NEW = 1;")), []);
+    let findings = diff(&one, &with("A = 0; NEW = 1; B = 1;"));
+    let told: Vec<_> = findings.iter().map(|one| (one.kind, &*one.path)).collect();
+    assert_eq!(told, [(Kind::EnumValueRenamed, "E.B")]);
+    assert_eq!(diff(&with("A = -1;"), &with("B = 1; A = -1;")), []);
+}
+
+#[test]
+fn a_newer_client_may_have_gained_data_and_nothing_else() {
+    let server = schema("message A {} service S {}");
+    let client =
+        schema("message A { E e = 1; } enum E { X = 0; } service S { rpc Go (A) returns (A); }");
+    let newer = compare(&client, "2.0.0", &server, "1.9.0");
+    let kinds = |findings: &[chronicle_connection::Incompatibility]| {
+        findings
+            .iter()
+            .map(|finding| finding.kind)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        kinds(&newer.missing_on_server),
+        [Kind::FieldRemoved, Kind::EnumRemoved]
+    );
+    assert_eq!(kinds(&newer.incompatibilities), [Kind::MethodRemoved]);
+    assert!(!newer.is_compatible());
+    for version in ["2.0.0", "2.1.0", "", "dev"] {
+        let other = compare(&client, "2.0.0", &server, version);
+        assert_eq!(other.missing_on_server, [], "{version}");
+        assert_eq!(other.incompatibilities.len(), 3, "{version}");
+    }
+}
+
+#[test]
+fn a_part_of_a_contract_holds_what_its_services_reach_and_the_session() {
+    let whole = contract(
+        "package shop; message Order { Item item = 1; map<string,Note> notes = 2; }
+         message Item { Size size = 1; message Inner { Item self = 1; } } enum Size { S = 0; }
+         message Note {} message Unused { Other other = 1; } message Other {}
+         service Orders { rpc Place (Order) returns (.shop.common.Done); }
+         service Others { rpc Use (Unused) returns (Other); }
+         syntax = \"proto3\"; package shop.common; message Done {} message Spare {}",
+    );
+    let part = whole.only(&["shop.Orders"]).unwrap();
+    let missing: Vec<_> = diff(whole.schema(), part.schema())
+        .into_iter()
+        .map(|finding| finding.path)
+        .collect();
+    assert_eq!(
+        missing,
+        [
+            "shop.Other",
+            "shop.Others",
+            "shop.Unused",
+            "shop.common.Spare"
+        ]
+    );
+    assert_eq!(diff(part.schema(), whole.schema()), []);
+    assert_eq!(
+        (part.protocol_version(), part.claimed_version()),
+        ("9.0.0", "15.7.1")
+    );
+    assert_eq!(whole.claimed_version(), "9.0.0");
+
+    let none = whole.only(&[]).unwrap();
+    assert_eq!(diff(none.schema(), Contract::default().schema()), []);
+    assert_eq!(
+        whole.only(&["shop.Order"]).unwrap_err(),
+        ContractError::NoSuchService("shop.Order".to_owned())
+    );
+}
+
+#[test]
+fn a_part_of_a_published_contract_suits_the_whole_and_claims_nothing_beyond() {
+    for (name, bytes) in published::sets() {
+        let whole = Contract::from_descriptor_set(bytes, "16.34.0").unwrap();
+        let services = ["Cratis.Chronicle.Contracts.EventSequences.EventSequences"];
+        let part = whole.only(&services).unwrap();
+        assert_eq!(diff(part.schema(), whole.schema()), [], "{name}");
+        assert!(
+            part.descriptor_set().len() * 2 < whole.descriptor_set().len(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_corpus_of_the_fuzzer_holds() {
+    for (target, check) in [
+        ("contract_binary", fuzzed::check_binary as fn(&[u8])),
+        ("contract_text", fuzzed::check_text),
+        ("contract_diff", fuzzed::check_diff),
+    ] {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../fuzz/corpus")
+            .join(target);
+        let inputs: Vec<_> = fs::read_dir(corpus).unwrap().collect();
+        assert!(!inputs.is_empty());
+        for input in inputs {
+            check(&fs::read(input.unwrap().path()).unwrap());
+        }
+    }
+}
+
+fn contract(text: &str) -> Contract {
+    let schema = Schema::from_source_text(text).unwrap();
+    Contract::from_descriptor_set(schema.descriptor_set().clone(), "9.0.0").unwrap()
+}
+
+fn schema(text: &str) -> Schema {
+    let schema = Schema::from_source_text(text).unwrap();
+    Schema::from_descriptor_set(schema.descriptor_set().clone()).unwrap()
+}
+
+/// A message of the package `p` with one field and one oneof.
+fn one_field(field: FieldDescriptorProto) -> Schema {
+    let message = DescriptorProto {
+        name: Some("M".to_owned()),
+        field: vec![FieldDescriptorProto {
+            name: Some("a".to_owned()),
+            number: Some(1),
+            r#type: field.r#type.or(Some(Type::String.into())),
+            ..field
+        }],
+        oneof_decl: vec![OneofDescriptorProto {
+            name: Some("o".to_owned()),
+            options: None,
+        }],
+        ..DescriptorProto::default()
+    };
+    let file = FileDescriptorProto {
+        package: Some("p".to_owned()),
+        message_type: vec![message],
+        ..FileDescriptorProto::default()
+    };
+    let set = FileDescriptorSet { file: vec![file] };
+    Schema::from_descriptor_set(set.encode_to_vec()).unwrap()
+}
