@@ -146,7 +146,7 @@ fn orders(gained: &str) -> String {
 
 /// What the one server of a cluster was refused for.
 fn findings(error: &FatalError) -> &Findings {
-    let FatalError::Incompatible(AttemptError { candidates }) = error else {
+    let FatalError::Incompatible(AttemptError { candidates, .. }) = error else {
         panic!("{error}");
     };
     match &candidates[0].1 {
