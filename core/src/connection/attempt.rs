@@ -7,11 +7,12 @@ use super::{
     earliest,
     handshaking::Handshaking,
     random,
+    resolving::Resolving,
     selecting::Selecting,
 };
 use crate::{
-    AttemptError, CandidateError, Endpoint, Event, Failure, FailureKind, FatalError, Id, Reply,
-    Strategy,
+    AttemptError, CandidateError, Endpoint, Event, Failure, FailureKind, FatalError, Id,
+    LookupError, Reply, Servers, Strategy,
 };
 use rand_core::Rng;
 use std::{net::SocketAddr, time::Instant};
@@ -19,6 +20,8 @@ use std::{net::SocketAddr, time::Instant};
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) candidates: Vec<Candidate>,
+    /// Why the candidates are those of an earlier lookup.
+    lookup: Option<Box<LookupError>>,
 }
 
 #[derive(Debug, Clone)]
@@ -74,15 +77,35 @@ impl Attempt {
     pub(super) fn begin<R: Rng>(cx: &mut Context<R>) -> Phase {
         cx.memory.attempt = cx.memory.attempt.saturating_add(1);
         cx.stats.attempts += 1;
-        cx.emit(Event::Connecting {
-            attempt: cx.memory.attempt,
-            candidates: cx.config.servers.clone(),
-        });
-        Selecting::begin(Self::untried(cx), cx)
+        match cx.config.servers.clone() {
+            Servers::List(servers) => Self::select(servers, None, cx),
+            Servers::Srv(name) => Resolving::begin(name, cx),
+        }
     }
 
-    /// The servers as they resolve now, none of them tried.
+    /// Begins to select one of the servers of this attempt.
+    pub(super) fn select<R: Rng>(
+        servers: Vec<Endpoint>,
+        lookup: Option<Box<LookupError>>,
+        cx: &mut Context<R>,
+    ) -> Phase {
+        let attempt = Self::new(&servers, lookup);
+        cx.emit(Event::Connecting {
+            attempt: cx.memory.attempt,
+            candidates: servers,
+        });
+        Selecting::begin(attempt, cx)
+    }
+
+    /// The servers as far as they are known, none of them tried.
     pub(super) fn untried<R>(cx: &Context<R>) -> Self {
+        match &cx.config.servers {
+            Servers::List(servers) => Self::new(servers, None),
+            Servers::Srv(_) => Self::new(&cx.memory.last_good, None),
+        }
+    }
+
+    fn new(servers: &[Endpoint], lookup: Option<Box<LookupError>>) -> Self {
         let untried = |server: &Endpoint| Candidate {
             server: server.clone(),
             link: Link::Down,
@@ -90,7 +113,8 @@ impl Attempt {
             out: None,
         };
         Self {
-            candidates: cx.config.servers.iter().map(untried).collect(),
+            candidates: servers.iter().map(untried).collect(),
+            lookup,
         }
     }
 
@@ -305,6 +329,7 @@ impl Attempt {
     /// What is known of every candidate.
     pub(super) fn error(&self) -> AttemptError {
         AttemptError {
+            lookup: self.lookup.clone(),
             candidates: self
                 .candidates
                 .iter()
@@ -329,19 +354,21 @@ impl Attempt {
         };
         let candidates = self.candidates.iter().enumerate();
         AttemptError {
+            lookup: self.lookup.clone(),
             candidates: candidates
                 .map(|(index, candidate)| (candidate.server.clone(), cause(index, candidate)))
                 .collect(),
         }
     }
 
-    /// Every candidate is out: stop if all refused, else back off.
+    /// Every candidate is out: stop if all refused, else back off. A list that DNS did not confirm is
+    /// not known to be all.
     fn fail<R: Rng>(self, cx: &mut Context<R>) -> Phase {
         let error = self.error();
         let refused = |(_, cause): &(Endpoint, Option<CandidateError>)| {
             matches!(cause, Some(CandidateError::Incompatible(_)))
         };
-        if error.candidates.iter().all(refused) {
+        if error.lookup.is_none() && error.candidates.iter().all(refused) {
             cx.emit(Event::Failed(FatalError::Incompatible(error)));
             return Phase::Stopped;
         }

@@ -118,9 +118,11 @@ impl Checking {
             },
             Reply::Finished(status) => self.finished(status, cx),
             Reply::Failed(failure) => self.failed(CallError::Failure(failure.clone()), false, cx),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                self.failed(CallError::Failure(wrong_kind()), true, cx)
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => self.failed(CallError::Failure(wrong_kind()), true, cx),
         }
     }
 

@@ -179,7 +179,8 @@ impl Connected {
             let cause = match reply {
                 Reply::GoingAway { code } => DropCause::GoingAway { code: *code },
                 Reply::Closed(failure) => DropCause::TransportClosed(failure.clone()),
-                Reply::Opened { .. }
+                Reply::NameServers(_)
+                | Reply::Opened { .. }
                 | Reply::Http(_)
                 | Reply::Message(_)
                 | Reply::Finished(_)
@@ -221,9 +222,11 @@ impl Connected {
             },
             Reply::Finished(status) => DropCause::StreamEnded(status.clone()),
             Reply::Failed(failure) => DropCause::StreamFailed(failure.clone()),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                DropCause::StreamFailed(wrong_kind())
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => DropCause::StreamFailed(wrong_kind()),
         };
         self.drop_session(cause, cx)
     }
@@ -252,7 +255,11 @@ impl Connected {
             }
             // No other failure drops the session by itself: the clock decides.
             Reply::Finished(_) | Reply::Failed(_) => {}
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => {
                 cx.cancel(answer.id);
             }
         }

@@ -369,9 +369,11 @@ impl Handshaking {
             }
             Reply::Finished(status) => CallError::Status(status.clone()),
             Reply::Failed(failure) => CallError::Failure(failure.clone()),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                CallError::Failure(wrong_kind())
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => CallError::Failure(wrong_kind()),
         };
         let request = Request::Connect;
         self.fail(CandidateError::Call { request, error }, cx)
@@ -426,7 +428,8 @@ fn reserve_error<R: Rng>(id: Id, reply: &Reply, cx: &mut Context<R>) -> Option<C
         Reply::Http(response) if response.status().is_success() => None,
         Reply::Http(response) => Some(CallError::Http(response.status().as_u16())),
         Reply::Failed(failure) => Some(CallError::Failure(failure.clone())),
-        Reply::Opened { .. }
+        Reply::NameServers(_)
+        | Reply::Opened { .. }
         | Reply::GoingAway { .. }
         | Reply::Closed(_)
         | Reply::Message(_)
