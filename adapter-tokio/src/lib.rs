@@ -5,12 +5,10 @@
 //!
 //! # async fn application() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect("chronicle://node1,node2,node3").await?;
-//! let channel = client.channel(); // takes any stub that tonic generates: ThingsClient::new(channel)
 //! let mut events = client.events();
 //! while let Some(event) = events.next().await {
-//!     println!("{event}"); // disconnected from node2:35000 after 61.0 s: ...; connected to ...
+//!     println!("{event}");
 //! }
-//! # drop(channel);
 //! # Ok(())
 //! # }
 //! ```
@@ -34,3 +32,8 @@ mod runtime;
 pub use runtime::Tokio;
 
 chronicle_connection_driver::adapter!(Tokio);
+
+/// Compiles what the README shows.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -37,6 +37,10 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+#[allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "the text is the help that a terminal shows"
+)]
 struct ConnectArguments {
     /// Where to connect: chronicle://host[:port][,host[:port]...][/?options]. Without it, the
     /// environment variable CHRONICLE_CONNECTION_STRING says so; without both, --embedded holds.

@@ -217,6 +217,20 @@ fn bad_strings_end_it_with_code_2_the_place_the_remedy_and_no_secret() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn without_any_root_certificate_it_says_how_to_get_some() {
+    let nowhere = "/nowhere";
+    let output = command(&["chronicle://localhost"], None)
+        .env("SSL_CERT_FILE", nowhere)
+        .env("SSL_CERT_DIR", nowhere)
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("SSL_CERT_FILE"), "{error}");
+}
+
+#[test]
 fn bad_arguments_end_it_with_code_2() {
     for arguments in [
         &["--embedded", "chronicle://localhost"][..],

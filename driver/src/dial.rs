@@ -45,17 +45,20 @@ pub(crate) struct Race<R: Runtime> {
     waiting: VecDeque<SocketAddr>,
     running: FuturesUnordered<BoxFuture<'static, Attempt<R>>>,
     failed: Vec<(SocketAddr, Failure)>,
+    /// Whether the addresses are those of a name, and worth telling.
+    is_resolved: bool,
 }
 
 type Attempt<R> = (SocketAddr, io::Result<<R as Runtime>::Tcp>);
 
 impl<R: Runtime> Race<R> {
-    pub(crate) fn new(runtime: &R, addresses: Vec<SocketAddr>) -> Self {
+    pub(crate) fn new(runtime: &R, to: &Endpoint, addresses: Vec<SocketAddr>) -> Self {
         Self {
             runtime: runtime.clone(),
             waiting: interleave(addresses),
             running: FuturesUnordered::new(),
             failed: Vec::new(),
+            is_resolved: matches!(to.host, Host::Name(_)),
         }
     }
 
@@ -118,6 +121,8 @@ impl<R: Runtime> Race<R> {
             .or_else(|| kind(|_| true))
             .unwrap_or(FailureKind::Unreachable);
         let text = match self.failed.as_slice() {
+            // The only address of a server that is named by it.
+            [(_, failure)] if !self.is_resolved => failure.text.clone(),
             [(address, failure)] if failure.text.is_empty() => address.to_string(),
             [(address, failure)] => format!("{address}: {}", failure.text),
             several => several

@@ -9,11 +9,14 @@ pub(crate) fn from_io(error: &io::Error, otherwise: FailureKind) -> Failure {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         return closed_by_server();
     }
-    let kind = match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        Some(tls) => FailureKind::Tls(tls_reason(tls)),
-        None => io_kind(error.kind(), otherwise),
-    };
-    Failure::new(kind, error.to_string())
+    if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        return Failure::new(FailureKind::Tls(tls_reason(tls)), error.to_string());
+    }
+    match io_kind(error.kind()) {
+        // The kind says all that the platform's text does.
+        Some(kind) => Failure::new(kind, ""),
+        None => Failure::new(otherwise, error.to_string()),
+    }
 }
 
 /// The end of what a socket brings, with or without a goodbye of TLS.
@@ -25,7 +28,7 @@ pub(crate) fn closed_by_server() -> Failure {
 pub(crate) fn from_hyper(error: &hyper::Error) -> Failure {
     let kind = match source::<h2::Error>(error) {
         Some(h2) => match h2.get_io() {
-            Some(io) => io_kind(io.kind(), FailureKind::Closed),
+            Some(io) => io_kind(io.kind()).unwrap_or(FailureKind::Closed),
             None if h2.is_remote() => FailureKind::Reset,
             None => FailureKind::Protocol,
         },
@@ -58,8 +61,8 @@ fn source<T: Error + 'static>(error: &dyn Error) -> Option<&T> {
     None
 }
 
-fn io_kind(kind: io::ErrorKind, otherwise: FailureKind) -> FailureKind {
-    match kind {
+fn io_kind(kind: io::ErrorKind) -> Option<FailureKind> {
+    Some(match kind {
         io::ErrorKind::ConnectionRefused => FailureKind::Refused,
         io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable
@@ -68,8 +71,8 @@ fn io_kind(kind: io::ErrorKind, otherwise: FailureKind) -> FailureKind {
         io::ErrorKind::TimedOut => FailureKind::TimedOut,
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => FailureKind::Reset,
         io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected => FailureKind::Closed,
-        _ => otherwise,
-    }
+        _ => return None,
+    })
 }
 
 fn tls_reason(error: &rustls::Error) -> TlsFailure {

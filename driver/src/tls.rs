@@ -37,8 +37,12 @@ impl Tls {
         } else {
             let roots = parse_roots(extra_roots)?;
             Arc::new(
-                Verifier::new_with_extra_roots(roots, Arc::clone(&provider))
-                    .map_err(TlsSetupError::new)?,
+                Verifier::new_with_extra_roots(roots, Arc::clone(&provider)).map_err(|error| {
+                    TlsSetupError::new(format!(
+                        "{error}; install the root certificates of the platform, name a file of \
+                         them in SSL_CERT_FILE, or trust a root of your own (extra_roots)"
+                    ))
+                })?,
             )
         };
         let config = ClientConfig::builder_with_provider(provider)

@@ -53,7 +53,7 @@ impl Transport {
             Some(address) => vec![address],
             None => resolve(runtime, to).await?,
         };
-        let mut race = Race::new(runtime, addresses);
+        let mut race = Race::new(runtime, to, addresses);
         let (peer, stream) = loop {
             let (peer, socket) = race.next().await?;
             match tls.handshake(to, socket).await {

@@ -15,11 +15,15 @@ use std::{
 };
 
 pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Runtime>() {
-    let world = World::<R>::start(1).await;
-    let port = world.servers()[0].port();
-    let error = tls_failure(&world, validating("127.0.0.1", port)).await;
-    assert_eq!(error.0, TlsFailure::UnknownIssuer, "{}", error.1);
-    assert!(error.1.contains("unknown issuer"), "{}", error.1);
+    let world = World::<R>::start(2).await;
+    let [server, other] = world.servers() else {
+        panic!("not two servers");
+    };
+    // The same name and another key, as after a restart.
+    let builder = validating::<R>("127.0.0.1", server.port()).extra_roots(other.certificate_pem());
+    let (failure, text) = tls_failure(&world, builder).await;
+    assert_eq!(failure, TlsFailure::UnknownIssuer, "{text}");
+    assert!(text.contains("unknown issuer"), "{text}");
     assert_eq!(world.sum(|stats| stats.handshakes), 0);
 }
 
@@ -142,7 +146,9 @@ pub(crate) async fn a_server_without_tls_is_told_as_such<R: Runtime>() {
             let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
         }
     });
-    let (failure, text) = tls_failure(&world, validating("127.0.0.1", port)).await;
+    let root = world.servers()[0].certificate_pem();
+    let builder = validating::<R>("127.0.0.1", port).extra_roots(root);
+    let (failure, text) = tls_failure(&world, builder).await;
     assert_eq!(failure, TlsFailure::NotTls, "{text}");
 
     // In a cluster it is one server that is out.
@@ -153,21 +159,21 @@ pub(crate) async fn a_server_without_tls_is_told_as_such<R: Runtime>() {
     assert_eq!(world.server_of(&client.session().unwrap()), 0);
 }
 
-/// Validation that anybody asks for is on.
+/// Whoever asks for validation gets it.
 pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Runtime>() {
-    let world = World::<R>::start(1).await;
-    let asked_in_code = world.builder().skip_tls_validation(false);
-    let string = format!(
-        "chronicle://{}/?skipTlsValidation=false",
-        world.servers()[0].endpoint()
-    );
-    let asked_in_string = Client::<R>::builder(string.parse().unwrap()).skip_tls_validation(true);
-    for builder in [asked_in_code, impatient(asked_in_string)] {
-        let builder = builder.connect_timeout(Some(SHORT));
-        assert_eq!(
-            tls_failure(&world, builder).await.0,
-            TlsFailure::UnknownIssuer
-        );
+    let world = World::<R>::start(2).await;
+    let [server, other] = world.servers() else {
+        panic!("not two servers");
+    };
+    for (in_string, in_code) in [(true, false), (false, true)] {
+        let endpoint = server.endpoint();
+        let string = format!("chronicle://{endpoint}/?skipTlsValidation={in_string}");
+        let builder = impatient(Client::<R>::builder(string.parse().unwrap()))
+            .skip_tls_validation(in_code)
+            .extra_roots(other.certificate_pem())
+            .connect_timeout(Some(SHORT));
+        let (failure, text) = tls_failure(&world, builder).await;
+        assert_eq!(failure, TlsFailure::UnknownIssuer, "{text}");
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct DiffArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// Where to connect: chronicle://host[:port][,host[:port]...][/?options].
+    /// Where to connect, as `chronicle connect` takes it.
     connection_string: String,
     /// The client's contract, a descriptor set with its imports; without it, that of a session alone.
     #[arg(long, requires = "protocol_version")]

@@ -176,10 +176,8 @@ impl<'a> Diff<'a> {
     ) -> impl Iterator<Item = (&'a Declared, Option<&'a Declared>)> + use<'a> {
         let lens = self.lens;
         let (old, new) = (self.expected, self.actual);
-        pair(expected, actual, move |a, b| {
-            old.full_name(a).cmp(new.full_name(b))
-        })
-        .filter(move |(declared, now)| lens.sees(declared, now.is_some()))
+        pair(expected, actual, move |a, b| old.key(a).cmp(&new.key(b)))
+            .filter(move |(declared, now)| lens.sees(declared, now.is_some()))
     }
 
     fn declaration_removed(&mut self, kind: Kind, declared: &Declared, what: &str) {

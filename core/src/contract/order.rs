@@ -149,7 +149,7 @@ fn sort_declared(schema: &mut Schema) -> Result<(), ContractError> {
     let mut messages = std::mem::take(&mut schema.messages);
     let mut enums = std::mem::take(&mut schema.enums);
     for declared in [&mut services, &mut messages, &mut enums] {
-        declared.sort_by(|a, b| schema.full_name(a).cmp(schema.full_name(b)));
+        declared.sort_unstable_by(|a, b| schema.key(a).cmp(&schema.key(b)));
     }
     let twice = [
         keep_one_of_equals(schema, &mut services, same_service),
@@ -175,16 +175,16 @@ fn keep_one_of_equals(
 ) -> Option<String> {
     let mut twice = None;
     declared.dedup_by(|later, earlier| {
-        let name = schema.full_name(earlier);
-        if schema.full_name(later) != name {
+        if schema.key(later) != schema.key(earlier) {
             return false;
         }
-        if twice.is_none() && !same(schema, earlier, later) {
-            twice = Some(String::from_utf8_lossy(name).into_owned());
+        if !same(schema, earlier, later) {
+            let name = schema.full_name(earlier);
+            twice = Some(twice.map_or(name, |other: &[u8]| other.min(name)));
         }
         true
     });
-    twice
+    twice.map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 fn same_service(schema: &Schema, one: &Declared, other: &Declared) -> bool {
@@ -221,19 +221,22 @@ fn all_same<T>(one: &[T], other: &[T], same: impl FnMut((&T, &T)) -> bool) -> bo
     one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
-/// The first name that two lists in order share.
+/// The smallest name that two lists in order share.
 fn first_in_both(schema: &Schema, one: &[Declared], other: &[Declared]) -> Option<String> {
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    let mut smallest = None;
     while let (Some(left), Some(right)) = (one.peek(), other.peek()) {
-        match schema.full_name(left).cmp(schema.full_name(right)) {
+        match schema.key(left).cmp(&schema.key(right)) {
             Ordering::Less => drop(one.next()),
             Ordering::Greater => drop(other.next()),
             Ordering::Equal => {
-                return Some(String::from_utf8_lossy(schema.full_name(left)).into_owned());
+                let name = schema.full_name(left);
+                smallest = Some(smallest.map_or(name, |other: &[u8]| other.min(name)));
+                one.next();
             }
         }
     }
-    None
+    smallest.map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 /// A field that names a type may leave it open whether that is a message or an enum.

@@ -6,7 +6,7 @@
 
 use super::{
     ContractError,
-    schema::{Declared, EnumValue, Field, File, Method, Schema, Span},
+    schema::{Declared, EnumValue, Field, File, Method, Schema, Span, scope_of},
     wire::{MAX_NESTING, Malformed, TOO_DEEP, Value, Wire},
 };
 use bytes::Bytes;
@@ -216,6 +216,7 @@ impl Reader<'_> {
         }
         Ok(Declared {
             name: Span::between(start, names.len()),
+            scope: scope_of(&names[start..]),
             members,
             file: self.file,
         })
