@@ -212,7 +212,7 @@ async fn the_only_address_of_a_name_is_named() {
     let address = "192.0.2.1:1".parse().unwrap();
     let refuses = Script::Fail(io::ErrorKind::ConnectionRefused);
     let runtime = Scripted::new([(address, refuses)]);
-    let tls = Tls::new(true, b"").unwrap();
+    let tls = Tls::new(true, b"", None).unwrap();
     let failure = soon(runtime.open(&tls)).await.err().unwrap();
     assert_eq!(failure.to_string(), "connection refused: 192.0.2.1:1");
 }
