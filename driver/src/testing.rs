@@ -25,7 +25,7 @@ pub(crate) type Incoming = (Request<RecvStream>, SendResponse<Bytes>);
 /// A listener with a certificate of its own.
 pub(crate) struct Server {
     listener: TcpListener,
-    acceptor: TlsAcceptor,
+    pub(crate) acceptor: TlsAcceptor,
     /// What a client has to trust.
     pub(crate) root: String,
 }

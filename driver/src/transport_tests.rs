@@ -123,6 +123,16 @@ async fn the_certificate_is_checked_against_the_name_or_the_address() {
 }
 
 #[tokio::test]
+async fn a_name_is_told_to_the_server_and_an_address_is_not() {
+    let server = Server::new().await;
+    for (host, told) in [("localhost", Some("localhost")), ("127.0.0.1", None)] {
+        let accept = async { server.acceptor.accept(server.tcp().await).await.unwrap() };
+        let (_transport, stream) = soon(async { tokio::join!(server.open(host), accept) }).await;
+        assert_eq!(stream.get_ref().1.server_name(), told, "{host}");
+    }
+}
+
+#[tokio::test]
 async fn bad_certificates_are_told_apart() {
     let mut expired = CertificateParams::new(["localhost".to_owned()]).unwrap();
     expired.not_before = date_time_ymd(2019, 1, 1);

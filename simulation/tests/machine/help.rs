@@ -349,6 +349,19 @@ pub(crate) fn phases() -> Vec<(&'static str, Hand)> {
     after_a_session.reply(first, closed());
     assert_eq!(after_a_session.state(), State::Selecting);
 
+    let client = Setup::new("chronicle://app:canary@s1").patient();
+    let mut fetching = Hand::new(start(), client);
+    fetching.connect();
+    let only = fetching.take_open("s1");
+    fetching.open(only);
+
+    let mut refreshing = fetching.clone();
+    let token = refreshing.take(Request::Token, only);
+    refreshing.reply(token, http(200, r#"{"access_token":"t"}"#));
+    pass(&mut refreshing, only);
+    refreshing.input(Command::RefreshToken { rejected: 1 });
+    assert!(refreshing.asks(Request::Token));
+
     let mut stopped = connected.clone();
     stopped.input(Command::Close);
     assert_eq!(stopped.state(), State::Stopped);
@@ -367,6 +380,8 @@ pub(crate) fn phases() -> Vec<(&'static str, Hand)> {
         ("with unacknowledged answers", unanswered),
         ("backing off", backing_off),
         ("selecting after a session", after_a_session),
+        ("fetching a token", fetching),
+        ("refreshing a token", refreshing),
         ("stopped", stopped),
     ]
 }
