@@ -14,7 +14,7 @@ use std::{
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where to connect, with client credentials: chronicle://id:secret@host[:port][/?options].
+    /// Where to connect, with client credentials: chronicle://id:secret@host:port/?options.
     connection_string: String,
 
     /// Print the token itself, too. Whoever sees it can act as this client.
