@@ -19,7 +19,7 @@ mod runtime {
     use chronicle_connection_driver::{NoRuntime, Runtime};
     use smol::{
         Timer,
-        net::{TcpStream, resolve},
+        net::{TcpStream, UdpSocket, resolve},
     };
     use std::{future::Future, io, net::SocketAddr, time::Instant};
 
@@ -29,6 +29,7 @@ mod runtime {
 
     impl Runtime for Smol {
         type Tcp = TcpStream;
+        type Udp = UdpSocket;
 
         fn current() -> Result<Self, NoRuntime> {
             Ok(Self(()))
@@ -38,6 +39,20 @@ mod runtime {
             let socket = TcpStream::connect(to).await?;
             socket.set_nodelay(true)?;
             Ok(socket)
+        }
+
+        async fn udp(&self, from: SocketAddr, to: SocketAddr) -> io::Result<Self::Udp> {
+            let socket = UdpSocket::bind(from).await?;
+            socket.connect(to).await?;
+            Ok(socket)
+        }
+
+        async fn send(&self, socket: &Self::Udp, datagram: &[u8]) -> io::Result<()> {
+            socket.send(datagram).await.map(drop)
+        }
+
+        async fn receive(&self, socket: &Self::Udp, buffer: &mut [u8]) -> io::Result<usize> {
+            socket.recv(buffer).await
         }
 
         async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

@@ -1,4 +1,7 @@
-use async_std::{net::TcpStream, task};
+use async_std::{
+    net::{TcpStream, UdpSocket},
+    task,
+};
 use chronicle_connection_driver::{NoRuntime, Runtime};
 use std::{
     future::Future,
@@ -13,6 +16,7 @@ pub struct AsyncStd(());
 
 impl Runtime for AsyncStd {
     type Tcp = TcpStream;
+    type Udp = UdpSocket;
 
     fn current() -> Result<Self, NoRuntime> {
         Ok(Self(()))
@@ -22,6 +26,20 @@ impl Runtime for AsyncStd {
         let socket = TcpStream::connect(to).await?;
         socket.set_nodelay(true)?;
         Ok(socket)
+    }
+
+    async fn udp(&self, from: SocketAddr, to: SocketAddr) -> io::Result<Self::Udp> {
+        let socket = UdpSocket::bind(from).await?;
+        socket.connect(to).await?;
+        Ok(socket)
+    }
+
+    async fn send(&self, socket: &Self::Udp, datagram: &[u8]) -> io::Result<()> {
+        socket.send(datagram).await.map(drop)
+    }
+
+    async fn receive(&self, socket: &Self::Udp, buffer: &mut [u8]) -> io::Result<usize> {
+        socket.recv(buffer).await
     }
 
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

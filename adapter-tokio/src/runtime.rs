@@ -5,7 +5,10 @@ use std::{
     net::{SocketAddr, ToSocketAddrs},
     time::Instant,
 };
-use tokio::{net::TcpStream, runtime::Handle};
+use tokio::{
+    net::{TcpStream, UdpSocket},
+    runtime::Handle,
+};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 /// The tokio runtime that a connection runs on.
@@ -14,6 +17,7 @@ pub struct Tokio(Handle);
 
 impl Runtime for Tokio {
     type Tcp = Compat<TcpStream>;
+    type Udp = UdpSocket;
 
     fn current() -> Result<Self, NoRuntime> {
         let handle = Handle::try_current().map_err(|_| NoRuntime { needed: "tokio" })?;
@@ -24,6 +28,20 @@ impl Runtime for Tokio {
         let socket = TcpStream::connect(to).await?;
         socket.set_nodelay(true)?;
         Ok(socket.compat())
+    }
+
+    async fn udp(&self, from: SocketAddr, to: SocketAddr) -> io::Result<Self::Udp> {
+        let socket = UdpSocket::bind(from).await?;
+        socket.connect(to).await?;
+        Ok(socket)
+    }
+
+    async fn send(&self, socket: &Self::Udp, datagram: &[u8]) -> io::Result<()> {
+        socket.send(datagram).await.map(drop)
+    }
+
+    async fn receive(&self, socket: &Self::Udp, buffer: &mut [u8]) -> io::Result<usize> {
+        socket.recv(buffer).await
     }
 
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

@@ -3,15 +3,14 @@
 use crate::{
     ConnectArguments, credentials,
     embedded::{DOWN, Embedded, SESSION},
+    problem::{self, Problem, bad_input},
     render::Printer,
 };
 use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, FatalError, Notice};
 use futures_util::FutureExt as _;
 use std::{
-    env,
-    fmt::Display,
     future::{self, Future},
-    io::{self, Write as _},
+    io,
     pin::pin,
     process::ExitCode,
 };
@@ -21,46 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &ConnectArguments) -> ExitCode {
-    let ended = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => {
-            let ended = runtime.block_on(connect(arguments));
-            // A name that is just being looked up would hold up the exit for seconds.
-            runtime.shutdown_background();
-            ended
-        }
-        Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
-    };
-    match ended {
-        Ok(()) | Err(Problem::Unread) => ExitCode::SUCCESS,
-        Err(Problem::BadInput(text)) => complain(2, &text),
-        Err(Problem::GaveUp(text)) => complain(1, &text),
-    }
-}
-
-fn complain(code: u8, text: &str) -> ExitCode {
-    // Where that is gone as well, the code has to do.
-    let _ = writeln!(io::stderr(), "chronicle: {text}");
-    ExitCode::from(code)
-}
-
-enum Problem {
-    BadInput(String),
-    GaveUp(String),
-    /// Nobody reads the output any more, as after `| head`.
-    Unread,
-}
-
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::Unread,
-            _ => Self::GaveUp(error.to_string()),
-        }
-    }
-}
-
-fn bad_input(error: impl Display) -> Problem {
-    Problem::BadInput(error.to_string())
+    problem::run(connect(arguments))
 }
 
 async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
@@ -129,19 +89,12 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
     }
 }
 
-/// The connection string of the command line or the environment; `None` asks for embedded servers.
+/// The connection string; `None` asks for embedded servers.
 fn given_string(arguments: &ConnectArguments) -> Result<Option<String>, Problem> {
     if arguments.embedded {
         return Ok(None);
     }
-    if let Some(string) = &arguments.connection_string {
-        return Ok(Some(string.clone()));
-    }
-    match env::var(VARIABLE) {
-        Ok(string) => Ok(Some(string)),
-        Err(env::VarError::NotPresent) => Ok(None),
-        Err(env::VarError::NotUnicode(_)) => Err(bad_input(format!("{VARIABLE} is not UTF-8"))),
-    }
+    problem::connection_string(arguments.connection_string.as_ref())
 }
 
 /// Completes when the program is asked to stop, from the moment of this call on.
@@ -170,5 +123,3 @@ async fn at(instant: Option<Instant>) {
         None => future::pending().await,
     }
 }
-
-const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";

@@ -36,7 +36,7 @@ impl Embedded {
     }
 
     pub(crate) fn connection_string(&self) -> String {
-        self.cluster.connection_string()
+        self.cluster.srv_connection_string()
     }
 
     /// Takes down the server with this port.

@@ -8,7 +8,9 @@ mod connect;
 mod contract;
 mod credentials;
 mod embedded;
+mod problem;
 mod render;
+mod resolve;
 mod token;
 
 use clap::{Args, Parser, Subcommand};
@@ -31,6 +33,10 @@ enum Command {
     /// long it is valid.
     #[command(after_help = token::EXIT_CODES)]
     Token(token::Arguments),
+    /// Look the servers up as a client would, once, and print each try with its timing and the
+    /// servers in order.
+    #[command(after_help = RESOLVE_EXIT_CODES)]
+    Resolve(ResolveArguments),
     /// Judge contracts: descriptor sets and proto source text, from files and servers.
     #[command(subcommand)]
     Contract(contract::Command),
@@ -42,8 +48,9 @@ enum Command {
     reason = "the text is the help that a terminal shows"
 )]
 struct ConnectArguments {
-    /// Where to connect: chronicle://host[:port][,host[:port]...][/?options]. Without it, the
-    /// environment variable CHRONICLE_CONNECTION_STRING says so; without both, --embedded holds.
+    /// Where to connect: chronicle://host:port,host:port/?options or chronicle+srv://name/?options.
+    /// Without it, the environment variable CHRONICLE_CONNECTION_STRING says so; without both,
+    /// --embedded holds.
     connection_string: Option<String>,
 
     /// Start three servers on loopback, connect to them, and take the one in use down and up again
@@ -60,6 +67,23 @@ struct ConnectArguments {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct ResolveArguments {
+    /// Whose servers to look up: chronicle+srv://name/?options. Without it, the environment variable
+    /// CHRONICLE_CONNECTION_STRING says so.
+    connection_string: Option<String>,
+
+    /// Print one JSON object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+const RESOLVE_EXIT_CODES: &str = "\
+Exit codes:
+  0  there are servers
+  1  there are none, or nobody could tell
+  2  bad input: the connection string or an option is wrong";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  closed: by Ctrl-C, with --once after the reconnect, or as nobody reads the output any more
@@ -70,6 +94,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Connect(arguments) => connect::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
+        Command::Resolve(arguments) => resolve::run(&arguments),
         Command::Contract(command) => contract::run(&command),
     }
 }

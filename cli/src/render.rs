@@ -1,6 +1,6 @@
 //! One line for each event, for people or for programs.
 
-use chronicle_connection_tokio::{Event, Session};
+use chronicle_connection_tokio::{Endpoint, Event, Session, SrvRecord};
 use serde_json::{Value, json};
 use std::{
     io::{self, Write as _},
@@ -38,6 +38,16 @@ impl Printer {
         self.line(text, json!({ "event": kind, "text": text }))
     }
 
+    /// Prints servers in order.
+    ///
+    /// # Errors
+    /// Where standard output is gone.
+    pub(crate) fn servers(&self, servers: &[Endpoint]) -> io::Result<()> {
+        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+        let text = format!("servers: {}", servers.join(" "));
+        self.line(&text, json!({ "event": "servers", "servers": servers }))
+    }
+
     fn line(&self, text: &str, mut value: Value) -> io::Result<()> {
         let at = self.started.elapsed();
         let mut out = io::stdout().lock();
@@ -53,6 +63,38 @@ impl Printer {
 
 fn json_of(event: &Event) -> Value {
     match event {
+        Event::Resolving { attempt, name } => json!({
+            "event": "resolving", "attempt": attempt, "name": name,
+        }),
+        Event::LookupTryFailed {
+            server,
+            transport,
+            error,
+            took,
+        } => json!({
+            "event": "lookup_try_failed",
+            "name_server": server.to_string(),
+            "transport": transport.to_string(),
+            "cause": error.to_string(),
+            "took_ms": millis(*took),
+        }),
+        Event::Resolved {
+            server,
+            transport,
+            records,
+            warnings,
+            took,
+        } => json!({
+            "event": "resolved",
+            "name_server": server.to_string(),
+            "transport": transport.to_string(),
+            "records": records.iter().map(record_json).collect::<Vec<_>>(),
+            "warnings": warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "took_ms": millis(*took),
+        }),
+        Event::LastGoodListUsed { error } => json!({
+            "event": "last_good_list_used", "cause": error.to_string(),
+        }),
         Event::Connecting {
             attempt,
             candidates,
@@ -109,6 +151,14 @@ fn json_of(event: &Event) -> Value {
         Event::Failed(error) => json!({ "event": "failed", "cause": error.to_string() }),
         Event::Closed => json!({ "event": "closed" }),
     }
+}
+
+fn record_json(record: &SrvRecord) -> Value {
+    json!({
+        "server": record.server.to_string(),
+        "priority": record.priority,
+        "weight": record.weight,
+    })
 }
 
 fn session_json(event: &str, session: &Session) -> Value {

@@ -6,7 +6,8 @@ use std::{fmt, time::Duration};
 /// A checked configuration of a connection.
 #[derive(Debug, Clone)]
 pub struct Config {
-    pub(crate) servers: Vec<Endpoint>,
+    pub(crate) servers: Servers,
+    pub(crate) srv_name_server: Option<Endpoint>,
     pub(crate) credentials: Credentials,
     pub(crate) strategy: Strategy,
     pub(crate) skip_compatibility_check: bool,
@@ -151,10 +152,6 @@ impl ConfigBuilder {
     /// and for what this version cannot do yet.
     pub fn build(self) -> Result<Config, ConfigError> {
         let string = &self.connection_string;
-        let servers = match string.servers() {
-            Servers::List(servers) => servers.clone(),
-            Servers::Srv(_) => return Err(ConfigError::NotYet("chronicle+srv (DNS discovery)")),
-        };
         let credentials = match string.authentication() {
             Authentication::None => Credentials::None,
             Authentication::ApiKey(key) => Credentials::ApiKey(key.clone()),
@@ -190,7 +187,8 @@ impl ConfigBuilder {
         }
         check_longest("connect_timeout", self.connect_timeout.unwrap_or_default())?;
         Ok(Config {
-            servers,
+            servers: string.servers().clone(),
+            srv_name_server: string.srv_name_server().cloned(),
             credentials,
             strategy,
             skip_compatibility_check: skip_compatibility_check.unwrap_or(false),
@@ -256,6 +254,10 @@ fn check_longest(name: &'static str, duration: Duration) -> Result<(), ConfigErr
 /// The deadlines and waits of a connection, each with the default that `Default` gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
+    /// One question to one name server: 2 s.
+    pub lookup_try: Duration,
+    /// A lookup of the servers in DNS as a whole, whoever is asked how often: 10 s.
+    pub lookup: Duration,
     /// The longest random wait before a selection: 250 ms. Zero switches it off.
     pub selection_wait: Duration,
     /// TCP, TLS and HTTP/2 together: 5 s.
@@ -283,6 +285,8 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
+            lookup_try: Duration::from_secs(2),
+            lookup: Duration::from_secs(10),
             selection_wait: Duration::from_millis(250),
             open: Duration::from_secs(5),
             count: Duration::from_secs(2),
@@ -301,6 +305,8 @@ impl Default for Timing {
 impl Timing {
     fn check(&self) -> Result<(), ConfigError> {
         for (name, duration) in [
+            ("timing.lookup_try", self.lookup_try),
+            ("timing.lookup", self.lookup),
             ("timing.open", self.open),
             ("timing.count", self.count),
             ("timing.reserve", self.reserve),
@@ -315,6 +321,8 @@ impl Timing {
             }
         }
         for (name, duration) in [
+            ("timing.lookup_try", self.lookup_try),
+            ("timing.lookup", self.lookup),
             ("timing.selection_wait", self.selection_wait),
             ("timing.open", self.open),
             ("timing.count", self.count),
@@ -412,8 +420,6 @@ pub enum ConfigError {
     TooLong(&'static str),
     /// `backoff.ceiling` is below `backoff.base`.
     CeilingBelowBase,
-    /// This version does not do that yet.
-    NotYet(&'static str),
 }
 
 impl fmt::Display for ConfigError {
@@ -428,7 +434,6 @@ impl fmt::Display for ConfigError {
             Self::CeilingBelowBase => {
                 f.write_str("backoff.ceiling is below backoff.base; raise the ceiling")
             }
-            Self::NotYet(what) => write!(f, "{what} is not supported by this version yet"),
         }
     }
 }

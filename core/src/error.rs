@@ -1,7 +1,7 @@
 //! What can go wrong with a connection, told apart and told in words.
 
 use crate::{
-    Code, Endpoint, Failure, Incompatibility, Status, TokenError, contract::is_newer,
+    Code, Endpoint, Failure, Incompatibility, LookupError, Status, TokenError, contract::is_newer,
     event::Seconds,
 };
 use std::{fmt, time::Duration};
@@ -249,6 +249,9 @@ const SKIP: &str = "skipCompatibilityCheck=true in the connection string";
 /// What became of every candidate of a failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptError {
+    /// Why the servers could not be looked up, where they could not. The candidates, if there are
+    /// any, are those of an earlier lookup then.
+    pub lookup: Option<Box<LookupError>>,
     /// The candidates in the order of the list, each with its cause. A candidate that was never
     /// tried has none.
     pub candidates: Vec<(Endpoint, Option<CandidateError>)>,
@@ -257,6 +260,9 @@ pub struct AttemptError {
 impl AttemptError {
     /// Takes the causes of an earlier attempt where this one has none.
     pub(crate) fn fill_in(&mut self, earlier: Self) {
+        if self.candidates.is_empty() && self.lookup.is_none() {
+            self.lookup = earlier.lookup;
+        }
         for (server, cause) in earlier.candidates {
             let known = self.candidates.iter_mut().find(|(mine, _)| *mine == server);
             match known {
@@ -270,6 +276,15 @@ impl AttemptError {
 
 impl fmt::Display for AttemptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(lookup) = &self.lookup {
+            write!(f, "the servers could not be looked up ({lookup})")?;
+            if self.candidates.is_empty() {
+                return Ok(());
+            }
+            f.write_str(", and of those known before ")?;
+        } else if self.candidates.is_empty() {
+            return f.write_str("the servers were still being looked up");
+        }
         f.write_str("no server could be connected")?;
         for (index, (server, cause)) in self.candidates.iter().enumerate() {
             let separator = if index == 0 { ": " } else { "; " };

@@ -1,8 +1,8 @@
 //! What happened to a connection, for applications and logs.
 
 use crate::{
-    AttemptError, CallError, CandidateError, DropCause, Endpoint, FatalError, Incompatibility,
-    TokenError,
+    AttemptError, CallError, CandidateError, DnsTransport, DropCause, Endpoint, FatalError,
+    Incompatibility, LookupError, NameServerError, SrvRecord, SrvWarning, TokenError,
 };
 use std::{fmt, net::SocketAddr, time::Duration};
 use uuid::Uuid;
@@ -10,6 +10,43 @@ use uuid::Uuid;
 /// Something that happened to a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// An attempt to connect begins by looking its servers up in DNS.
+    Resolving {
+        /// As in [`Connecting`](Self::Connecting).
+        attempt: u32,
+        /// The name in the connection string.
+        name: String,
+    },
+    /// A name server was asked and gave no answer. It is asked in another way, or others are, while
+    /// there is time.
+    LookupTryFailed {
+        /// The name server.
+        server: Endpoint,
+        /// How it was asked.
+        transport: DnsTransport,
+        /// Why there is no answer.
+        error: NameServerError,
+        /// How long this try took.
+        took: Duration,
+    },
+    /// DNS told the servers.
+    Resolved {
+        /// The name server that answered.
+        server: Endpoint,
+        /// How it was asked.
+        transport: DnsTransport,
+        /// The servers in order: priorities ascending, weights descending, then as they came.
+        records: Vec<SrvRecord>,
+        /// What was odd, and did not matter.
+        warnings: Vec<SrvWarning>,
+        /// How long this try took.
+        took: Duration,
+    },
+    /// Nobody could tell the servers; those that the last good lookup gave are used.
+    LastGoodListUsed {
+        /// Why nobody could.
+        error: Box<LookupError>,
+    },
     /// An attempt to connect begins with these candidates.
     Connecting {
         /// 1 for the first attempt after the start or after a session, then one more each.
@@ -96,6 +133,38 @@ pub struct Session {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Resolving { attempt, name } => {
+                write!(f, "looking up the servers of {name}, attempt {attempt}")
+            }
+            Self::LookupTryFailed {
+                server,
+                transport,
+                error,
+                took,
+            } => write!(
+                f,
+                "name server {server} over {transport}: {error} (after {})",
+                Millis(*took)
+            ),
+            Self::Resolved {
+                server,
+                transport,
+                records,
+                warnings,
+                took,
+            } => {
+                write!(f, "name server {server} over {transport} told")?;
+                records
+                    .iter()
+                    .try_for_each(|record| write!(f, " {record}"))?;
+                write!(f, " (after {})", Millis(*took))?;
+                warnings
+                    .iter()
+                    .try_for_each(|warning| write!(f, "; {warning}"))
+            }
+            Self::LastGoodListUsed { error } => {
+                write!(f, "{error}; using the servers of the last good lookup")
+            }
             Self::Connecting {
                 attempt,
                 candidates,
@@ -179,6 +248,15 @@ impl fmt::Display for Event {
             Self::Failed(error) => write!(f, "gave up: {error}"),
             Self::Closed => f.write_str("closed"),
         }
+    }
+}
+
+/// A short duration as a person reads it: `5.2 ms`.
+struct Millis(Duration);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} ms", self.0.as_secs_f64() * 1e3)
     }
 }
 

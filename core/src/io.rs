@@ -4,6 +4,8 @@
 //!
 //! | Output | Replies it may get | Ends with |
 //! |---|---|---|
+//! | [`Output::NameServers`] | [`Reply::NameServers`] or [`Reply::Failed`] | the reply |
+//! | [`Output::Dns`] | any number of [`Reply::Message`]s, or [`Reply::Failed`] | [`Output::Cancel`] or the failure |
 //! | [`Output::Open`] | [`Reply::Opened`], later [`Reply::GoingAway`] and [`Reply::Closed`]; or [`Reply::Failed`] | [`Output::Close`], `Closed` or the failure |
 //! | [`Output::Http`] | [`Reply::Http`] or [`Reply::Failed`] | the reply |
 //! | [`Output::Unary`] | [`Reply::Message`], then [`Reply::Finished`]; or [`Reply::Failed`] | `Finished` or the failure |
@@ -12,7 +14,7 @@
 //! [`Output::Cancel`] ends any request, [`Output::Close`] ends a transport and every request on it.
 //! Both are binding: the work and its sockets are dropped. Replies that cross with them are ignored.
 
-use crate::{Endpoint, Event, Failure, Status};
+use crate::{DnsTransport, Endpoint, Event, Failure, Status};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use std::{fmt, net::SocketAddr, time::Duration};
@@ -73,6 +75,8 @@ pub enum Command {
 /// What came of a request. `Debug` shows no body, which may hold a token.
 #[derive(Clone)]
 pub enum Reply {
+    /// The name servers of the platform, in its order.
+    NameServers(Vec<Endpoint>),
     /// The transport is open: TCP connected, TLS validated, `h2` agreed.
     Opened {
         /// The address of the socket's other end.
@@ -87,7 +91,8 @@ pub enum Reply {
     Closed(Failure),
     /// The whole HTTP response.
     Http(Response<Bytes>),
-    /// One gRPC message, without its five-byte prefix.
+    /// One gRPC message, without its five-byte prefix; or one DNS message, without the length that
+    /// TCP puts before it.
     Message(Bytes),
     /// The call is over, with this status.
     Finished(Status),
@@ -98,6 +103,25 @@ pub enum Reply {
 /// What a connection asks for, or tells. `Debug` shows no body, which may hold a secret.
 #[derive(Clone)]
 pub enum Output {
+    /// Read which name servers the platform is configured to use, afresh each time.
+    NameServers {
+        /// Names the request.
+        id: Id,
+    },
+    /// Send a DNS message to a name server, and pass on whatever that server sends back until this
+    /// is cancelled: a forged datagram must not end a query.
+    Dns {
+        /// Names the query.
+        id: Id,
+        /// The name server. A host name is resolved by whoever performs this.
+        server: Endpoint,
+        /// UDP: from a fresh random port of its own. TCP: on a connection of its own.
+        transport: DnsTransport,
+        /// The message, without the length that TCP puts before it.
+        message: Bytes,
+        /// The most bytes that one message of the answer may have.
+        limit: usize,
+    },
     /// Open a transport: resolve the host, connect TCP, TLS with ALPN `h2` alone, HTTP/2.
     Open {
         /// Names the transport from here on.
@@ -150,6 +174,7 @@ pub struct Call {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NameServers(servers) => f.debug_tuple("NameServers").field(servers).finish(),
             Self::Opened { peer } => f.debug_struct("Opened").field("peer", peer).finish(),
             Self::GoingAway { code } => f.debug_struct("GoingAway").field("code", code).finish(),
             Self::Closed(failure) => f.debug_tuple("Closed").field(failure).finish(),
@@ -168,6 +193,21 @@ impl fmt::Debug for Reply {
 impl fmt::Debug for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NameServers { id } => f.debug_struct("NameServers").field("id", id).finish(),
+            Self::Dns {
+                id,
+                server,
+                transport,
+                message,
+                limit,
+            } => f
+                .debug_struct("Dns")
+                .field("id", id)
+                .field("server", server)
+                .field("transport", transport)
+                .field("bytes", &message.len())
+                .field("limit", limit)
+                .finish(),
             Self::Open { id, to } => f
                 .debug_struct("Open")
                 .field("id", id)

@@ -4,6 +4,7 @@ mod config;
 mod connection;
 mod connection_string;
 mod contract;
+mod dns;
 mod endpoint;
 mod error;
 mod event;
@@ -23,6 +24,7 @@ pub use contract::{
     Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, Schema, compare,
     diff,
 };
+pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
 pub use error::{
     AttemptError, CallError, CandidateError, CredentialsError, DropCause, FatalError, Findings,

@@ -5,13 +5,14 @@ use crate::{
     client_certificate::ClientCertificate,
     driver::{Driver, Requests, Transports, View},
     events,
+    resolve::resolve,
     retry::Refresh,
     suspend::SuspendWatch,
     tls::Tls,
 };
 use chronicle_connection::{
     Backoff, ClientInfo, Config, ConfigBuilder, ConfigError, Connection, ConnectionString,
-    Contract, Secret, State, Strategy, Timing,
+    Contract, Endpoint, Event, Secret, State, Strategy, Timing,
 };
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng;
@@ -160,6 +161,24 @@ impl<R: Runtime> Builder<R> {
     /// [`ConnectError`]: what is wrong with the configuration.
     pub fn start(self) -> Result<Client<R>, ConnectError> {
         self.spawn(None)
+    }
+
+    /// Looks the servers up once, as the first attempt of a connect would, and connects to none.
+    ///
+    /// Gives the servers in order; none where there are none, or nobody could tell. The events are
+    /// those of such an attempt up to [`Event::Connecting`], or to [`Event::BackingOff`], which tells
+    /// why there are no servers.
+    ///
+    /// # Errors
+    /// [`ConnectError`]: what is wrong with the configuration.
+    pub async fn resolve(
+        self,
+        on_event: impl FnMut(&Event),
+    ) -> Result<Vec<Endpoint>, ConnectError> {
+        let runtime = R::current()?;
+        let config = self.config.connect_timeout(None).build()?;
+        let machine = Connection::new(config, self.contract, seeded()?, Instant::now());
+        Ok(resolve(runtime, machine, on_event).await)
     }
 
     fn spawn(self, connect_timeout: Option<Duration>) -> Result<Client<R>, ConnectError> {

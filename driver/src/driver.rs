@@ -3,6 +3,7 @@
 use crate::{
     Runtime, calls,
     calls::Answer,
+    dns,
     pool::{Live, Pool},
     runtime::{Sleep, sleep_until},
     socket::Health,
@@ -12,7 +13,7 @@ use crate::{
 };
 use chronicle_connection::{
     Call, Command, Connection, Endpoint, Event, Failure, FailureKind, FatalError, Id, Input,
-    Output, Reply, Session, State,
+    NameServerError, Output, Reply, Session, State,
 };
 use futures_util::{
     FutureExt, Stream, StreamExt,
@@ -71,6 +72,7 @@ fn session(state: &State) -> Option<&Session> {
     match state {
         State::Connected(session) => Some(session),
         State::Idle
+        | State::Resolving
         | State::Selecting
         | State::Handshaking { .. }
         | State::BackingOff
@@ -135,13 +137,14 @@ impl<R: Runtime> Driver<R> {
         if events().any(|event| matches!(event, Event::Token { .. })) {
             self.token_news.send_replace(());
         }
+        let connected = events().any(|event| matches!(event, Event::Connected(_)));
         self.view.send_if_modified(|view| {
             for event in events() {
                 // Nobody may be listening.
                 let _ = self.events.send(event.clone());
             }
             let next = View {
-                was_connected: view.was_connected || matches!(state, State::Connected(_)),
+                was_connected: view.was_connected || connected,
                 failed: failed.or(view.failed.take()),
                 state,
             };
@@ -178,6 +181,9 @@ impl<R: Runtime> Driver<R> {
 
     fn perform(&mut self, output: Output) {
         match output {
+            output @ (Output::NameServers { .. } | Output::Dns { .. }) => {
+                self.requests.extend(dns::perform(&self.runtime, output));
+            }
             Output::Open { id, to } => {
                 let opening = open(self.runtime.clone(), self.tls.clone(), to);
                 self.transports.news.insert(id, opening.boxed());
@@ -319,14 +325,23 @@ pub(crate) fn ending(health: watch::Receiver<Health>) -> impl Stream<Item = Repl
 
 fn log(event: &Event) {
     match event {
-        Event::Connecting { .. }
+        Event::Resolving { .. }
+        | Event::Connecting { .. }
         | Event::Selected { .. }
         | Event::Compatible { .. }
         | Event::Token { error: None, .. } => {
             tracing::debug!("{event}");
         }
         Event::Connected(_) | Event::Closed => tracing::info!("{event}"),
-        Event::ReserveFailed { .. }
+        Event::LookupTryFailed {
+            error: NameServerError::Truncated | NameServerError::NoEdns,
+            ..
+        } => tracing::debug!("{event}"),
+        Event::Resolved { warnings, .. } if warnings.is_empty() => tracing::debug!("{event}"),
+        Event::LookupTryFailed { .. }
+        | Event::Resolved { .. }
+        | Event::LastGoodListUsed { .. }
+        | Event::ReserveFailed { .. }
         | Event::CandidateFailed { .. }
         | Event::BackingOff { .. }
         | Event::Token { error: Some(_), .. }

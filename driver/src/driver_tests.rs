@@ -143,12 +143,25 @@ struct Frozen;
 
 impl Runtime for Frozen {
     type Tcp = <Tokio as Runtime>::Tcp;
+    type Udp = <Tokio as Runtime>::Udp;
 
     fn current() -> Result<Self, NoRuntime> {
         Ok(Self)
     }
 
     async fn connect(&self, _to: SocketAddr) -> io::Result<Self::Tcp> {
+        pending().await
+    }
+
+    async fn udp(&self, _from: SocketAddr, _to: SocketAddr) -> io::Result<Self::Udp> {
+        pending().await
+    }
+
+    async fn send(&self, _socket: &Self::Udp, _datagram: &[u8]) -> io::Result<()> {
+        pending().await
+    }
+
+    async fn receive(&self, _socket: &Self::Udp, _buffer: &mut [u8]) -> io::Result<usize> {
         pending().await
     }
 

@@ -25,11 +25,13 @@ mod client_certificate;
 mod connect_error;
 mod deadline;
 mod dial;
+mod dns;
 mod driver;
 mod events;
 mod failures;
 mod frames;
 mod pool;
+mod resolve;
 mod retry;
 mod runtime;
 mod socket;
@@ -51,6 +53,8 @@ pub use tls::TlsSetupError;
 mod calls_tests;
 #[cfg(test)]
 mod channel_tests;
+#[cfg(test)]
+mod dns_tests;
 #[cfg(test)]
 mod driver_tests;
 #[cfg(test)]

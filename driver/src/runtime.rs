@@ -11,6 +11,9 @@ pub trait Runtime: Clone + Send + Sync + Unpin + 'static {
     /// A connected TCP socket.
     type Tcp: AsyncRead + AsyncWrite + Send + Unpin + 'static;
 
+    /// A UDP socket that is connected to one address.
+    type Udp: Send + Sync + 'static;
+
     /// The runtime that the caller runs on.
     ///
     /// # Errors
@@ -19,6 +22,27 @@ pub trait Runtime: Clone + Send + Sync + Unpin + 'static {
 
     /// Connects to an address, with `TCP_NODELAY` set.
     fn connect(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Tcp>> + Send;
+
+    /// Binds a UDP socket to one address and connects it to another: what others send is dropped.
+    fn udp(
+        &self,
+        from: SocketAddr,
+        to: SocketAddr,
+    ) -> impl Future<Output = io::Result<Self::Udp>> + Send;
+
+    /// Sends a datagram.
+    fn send(
+        &self,
+        socket: &Self::Udp,
+        datagram: &[u8],
+    ) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Receives a datagram, and tells its length; what does not fit is lost.
+    fn receive(
+        &self,
+        socket: &Self::Udp,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = io::Result<usize>> + Send;
 
     /// Resolves a name through the system's resolver without blocking the executor.
     fn lookup(

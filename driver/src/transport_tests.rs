@@ -319,6 +319,7 @@ impl Scripted {
 
 impl Runtime for Scripted {
     type Tcp = <Tokio as Runtime>::Tcp;
+    type Udp = <Tokio as Runtime>::Udp;
 
     fn current() -> Result<Self, crate::NoRuntime> {
         Ok(Self::new([]))
@@ -336,6 +337,18 @@ impl Runtime for Scripted {
             Script::Silent => std::future::pending().await,
             Script::Fail(kind) => Err(kind.into()),
         }
+    }
+
+    async fn udp(&self, _from: SocketAddr, _to: SocketAddr) -> io::Result<Self::Udp> {
+        std::future::pending().await
+    }
+
+    async fn send(&self, _socket: &Self::Udp, _datagram: &[u8]) -> io::Result<()> {
+        std::future::pending().await
+    }
+
+    async fn receive(&self, _socket: &Self::Udp, _buffer: &mut [u8]) -> io::Result<usize> {
+        std::future::pending().await
     }
 
     async fn lookup(&self, _host: &str, _port: u16) -> io::Result<Vec<SocketAddr>> {

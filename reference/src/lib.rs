@@ -1,7 +1,7 @@
 //! The other side: a model of a Chronicle server's connection handling, and a real server around it.
 //!
 //! [`model`] is the server without I/O. [`Server`] puts it on a TLS port, with faults to switch on
-//! while it runs, and [`Cluster`] is several of them.
+//! while it runs, and [`Cluster`] is several of them, with a [`DnsServer`] that knows them.
 //!
 //! ```
 //! use chronicle_reference_server::{Answer, Cluster, paths};
@@ -19,9 +19,11 @@
 //! # std::io::Result::Ok(())
 //! ```
 
+mod dns;
 pub mod model;
 mod server;
 
+pub use dns::{DnsAnswer, DnsFaults, DnsServer, DnsStats};
 pub use server::{
     Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats, TlsVersions,
 };

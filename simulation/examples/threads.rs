@@ -165,7 +165,8 @@ impl Server {
                 self.stream = Some((self.model.connect(now, &client), call.id));
             }
             Output::Cancel(_) | Output::Close(_) => self.stream = None,
-            Output::Event(_) => {}
+            // Of a connection string that lists its servers there is nothing to look up.
+            Output::NameServers { .. } | Output::Dns { .. } | Output::Event(_) => {}
         }
     }
 

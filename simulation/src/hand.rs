@@ -1,8 +1,9 @@
 //! One machine, answered by hand.
 
 use crate::{Machine, Setup, Trace, id_of, request_of, trace::render_output, wire};
+use bytes::Bytes;
 use chronicle_connection::{
-    Command, Endpoint, Event, Host, Id, Input, Output, Reply, Request, Session, State,
+    Command, DnsTransport, Endpoint, Event, Host, Id, Input, Output, Reply, Request, Session, State,
 };
 use std::{
     net::SocketAddr,
@@ -163,6 +164,7 @@ impl Hand {
         match self.machine.state() {
             State::Connected(session) => Some(session),
             State::Idle
+            | State::Resolving
             | State::Selecting
             | State::Handshaking { .. }
             | State::BackingOff
@@ -200,7 +202,9 @@ impl Hand {
     pub fn find_open(&mut self) -> Option<(Id, String)> {
         match self.find(|output| matches!(output, Output::Open { .. }))? {
             Output::Open { id, to } => Some((id, to.host.to_string())),
-            Output::Http { .. }
+            Output::NameServers { .. }
+            | Output::Dns { .. }
+            | Output::Http { .. }
             | Output::Unary(_)
             | Output::ServerStream(_)
             | Output::Cancel(_)
@@ -219,6 +223,52 @@ impl Hand {
             |output: &Output| matches!(output, Output::Open { to: other, .. } if *other == to);
         let found = self.find(fits);
         self.id(found, &format!("Open {to}"))
+    }
+
+    /// Takes the question of who the name servers are.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn take_name_servers(&mut self) -> Id {
+        let found = self.find(|output| matches!(output, Output::NameServers { .. }));
+        self.id(found, "NameServers")
+    }
+
+    /// Takes the oldest question to a name server, if there is one.
+    pub fn find_dns(&mut self) -> Option<DnsQuery> {
+        match self.find(|output| matches!(output, Output::Dns { .. }))? {
+            Output::Dns {
+                id,
+                server,
+                transport,
+                message,
+                ..
+            } => Some(DnsQuery {
+                id,
+                server,
+                transport,
+                message,
+            }),
+            Output::NameServers { .. }
+            | Output::Open { .. }
+            | Output::Http { .. }
+            | Output::Unary(_)
+            | Output::ServerStream(_)
+            | Output::Cancel(_)
+            | Output::Close(_)
+            | Output::Event(_) => None,
+        }
+    }
+
+    /// Takes the question to a name server.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn take_dns(&mut self) -> DnsQuery {
+        match self.find_dns() {
+            Some(query) => query,
+            None => panic!("no Dns; {}", self.describe()),
+        }
     }
 
     /// Takes a request on a transport.
@@ -272,6 +322,19 @@ impl Hand {
     }
 }
 
+/// A question to a name server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsQuery {
+    /// Names the query.
+    pub id: Id,
+    /// The name server.
+    pub server: Endpoint,
+    /// How it is asked.
+    pub transport: DnsTransport,
+    /// The message.
+    pub message: Bytes,
+}
+
 /// The server of a name, on the default port.
 fn endpoint(server: &str) -> Endpoint {
     let host = Host::Name(server.to_owned());
@@ -282,7 +345,12 @@ fn transport_of(output: &Output) -> Option<Id> {
     match output {
         Output::Http { on, .. } => Some(*on),
         Output::Unary(call) | Output::ServerStream(call) => Some(call.on),
-        Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => None,
+        Output::NameServers { .. }
+        | Output::Dns { .. }
+        | Output::Open { .. }
+        | Output::Cancel(_)
+        | Output::Close(_)
+        | Output::Event(_) => None,
     }
 }
 

@@ -17,7 +17,7 @@ mod trace;
 mod wire;
 mod world;
 
-pub use hand::Hand;
+pub use hand::{DnsQuery, Hand};
 pub use machine::Machine;
 pub use setup::Setup;
 pub use trace::Trace;

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 /// - a session whose keep-alives or acknowledged answers are older than the threshold is gone, and
 ///   the deadline of a live one is never later than that;
 /// - nothing is open and nothing in flight while idle, backing off or stopped;
+/// - a lookup waits for one answer at a time, exactly while resolving;
 /// - with outputs queued the deadline is not later than `now`, once drained it is;
 /// - no request is forgotten without a `Cancel` or a `Close`;
 /// - replies to unknown or finished ids change nothing and are counted, and so do extra ticks;

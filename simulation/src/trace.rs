@@ -54,6 +54,14 @@ pub(crate) fn render_input(input: &Input) -> String {
 /// An output in one line, without instants and secrets.
 pub(crate) fn render_output(output: &Output) -> String {
     match output {
+        Output::NameServers { id } => format!("NameServers {id}"),
+        Output::Dns {
+            id,
+            server,
+            transport,
+            message,
+            ..
+        } => format!("Dns {id} {server} {transport} ({} bytes)", message.len()),
         Output::Open { id, to } => format!("Open {id} {to}"),
         Output::Http {
             id, on, request, ..
@@ -74,6 +82,7 @@ fn render_call(call: &Call) -> String {
 
 fn render_reply(reply: &Reply) -> String {
     match reply {
+        Reply::NameServers(servers) => format!("NameServers ({})", servers.len()),
         Reply::Opened { peer } => format!("Opened {peer}"),
         Reply::GoingAway { code } => format!("GoingAway {code}"),
         Reply::Closed(failure) => format!("Closed: {failure}"),

@@ -13,7 +13,10 @@ use prost::Message as _;
 /// [`Close`](Output::Close) and an event.
 pub fn id_of(output: &Output) -> Option<Id> {
     match output {
-        Output::Open { id, .. } | Output::Http { id, .. } => Some(*id),
+        Output::NameServers { id }
+        | Output::Dns { id, .. }
+        | Output::Open { id, .. }
+        | Output::Http { id, .. } => Some(*id),
         Output::Unary(call) | Output::ServerStream(call) => Some(call.id),
         Output::Cancel(_) | Output::Close(_) | Output::Event(_) => None,
     }
@@ -36,7 +39,12 @@ pub fn request_of(output: &Output) -> Option<Request> {
             _ => None,
         },
         Output::ServerStream(call) => (call.path == paths::CONNECT).then_some(Request::Connect),
-        Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => None,
+        Output::NameServers { .. }
+        | Output::Dns { .. }
+        | Output::Open { .. }
+        | Output::Cancel(_)
+        | Output::Close(_)
+        | Output::Event(_) => None,
     }
 }
 
@@ -51,7 +59,9 @@ pub(crate) fn connection_id_of(output: &Output) -> Option<String> {
             let answer = ConnectionKeepAlive::decode(call.message.clone()).ok()?;
             Some(answer.connection_id)
         }
-        Output::Open { .. }
+        Output::NameServers { .. }
+        | Output::Dns { .. }
+        | Output::Open { .. }
         | Output::Http { .. }
         | Output::Unary(_)
         | Output::ServerStream(_)

@@ -3,12 +3,14 @@
 //! A scenario is an async function over the runtime of an adapter. It starts servers of its own, and
 //! waits for conditions, not for times, wherever there is something to wait for.
 
+mod name_server;
 mod proxy;
 pub(crate) mod world;
 
 pub(crate) mod calling;
 pub(crate) mod closing;
 pub(crate) mod connecting;
+pub(crate) mod discovering;
 pub(crate) mod dropping;
 pub(crate) mod enduring;
 pub(crate) mod proving;
@@ -31,6 +33,16 @@ macro_rules! scenarios {
                 servers_that_cannot_be_reached_are_all_named_with_the_cause
                 a_client_that_was_started_tries_until_there_is_a_server
                 an_html_page_in_place_of_the_check_is_a_failure_and_no_old_server
+            }
+            discovering {
+                a_cluster_is_found_by_its_name
+                what_is_added_and_removed_counts_from_the_next_reconnect_on
+                a_lookup_that_fails_on_a_reconnect_uses_the_last_good_list
+                what_is_wrong_with_a_name_server_is_told_apart
+                a_name_server_with_weaknesses_is_served_its_way
+                a_client_that_looks_servers_up_closes_promptly
+                what_dnsmasq_serves_is_found
+                what_knot_serves_is_found
             }
             refusing {
                 an_incompatible_server_in_a_mixed_cluster_is_passed_over

@@ -149,7 +149,7 @@ fn orders(gained: &str) -> String {
 
 /// What the one server of a cluster was refused for.
 fn findings(error: &FatalError) -> &Findings {
-    let FatalError::Incompatible(AttemptError { candidates }) = error else {
+    let FatalError::Incompatible(AttemptError { candidates, .. }) = error else {
         panic!("{error}");
     };
     match &candidates[0].1 {
@@ -172,7 +172,10 @@ fn by_all<R: Runtime>(world: &World<R>, expected: &Incompatible) -> FatalError {
             (Endpoint::new(host, server.port()), Some(cause.clone()))
         })
         .collect();
-    FatalError::Incompatible(AttemptError { candidates })
+    FatalError::Incompatible(AttemptError {
+        lookup: None,
+        candidates,
+    })
 }
 
 const FINDINGS: [&str; 2] = [

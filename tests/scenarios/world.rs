@@ -8,7 +8,7 @@ use chronicle_connection_driver::{
     },
 };
 use chronicle_reference_server::{
-    Cluster, Faults, Server, ServerOptions, Stats,
+    Cluster, DnsServer, Faults, Server, ServerOptions, Stats,
     echo::{Payload, echo_client::EchoClient},
     model::ModelConfig,
 };
@@ -52,6 +52,21 @@ impl<R: Runtime> World<R> {
     pub(crate) fn string_with(&self, options: &str) -> ConnectionString {
         let string = self.cluster.connection_string();
         format!("{string}{options}").parse().unwrap()
+    }
+
+    /// The string that finds the servers through DNS and accepts their certificates.
+    pub(crate) fn srv_string(&self) -> ConnectionString {
+        self.cluster.srv_connection_string().parse().unwrap()
+    }
+
+    /// The name server that the servers are found through.
+    pub(crate) fn dns(&self) -> &DnsServer {
+        self.cluster.dns()
+    }
+
+    /// Makes DNS tell these servers and no others.
+    pub(crate) fn list_in_dns(&self, servers: &[usize]) {
+        self.cluster.list_in_dns(servers);
     }
 
     /// A client to be, whose waits are short: between selections, attempts and sessions.

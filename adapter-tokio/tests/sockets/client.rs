@@ -1,7 +1,7 @@
 use crate::support::{builder, connected, echo, next, server, soon, until};
 use chronicle_connection_tokio::{
     Backoff, CandidateError, Channel, Client, ConfigError, ConnectError, DropCause, Event,
-    FailureKind, FatalError, Jitter, NoRuntime, Notice, State, TlsFailure,
+    FailureKind, FatalError, Jitter, NoRuntime, Notice, State, Strategy, TlsFailure,
 };
 use chronicle_reference_server::{Cluster, Server, ServerOptions, echo::Payload, paths};
 use std::{net::TcpListener, time::Duration};
@@ -228,11 +228,12 @@ async fn bad_input_is_an_error_before_any_io() {
         matches!(error, ConnectError::ConnectionString(_)),
         "{error}"
     );
-    let error = Client::connect("chronicle+srv://cluster.example")
-        .await
+    let error = builder("chronicle+srv://cluster.example?loadBalancer=random")
+        .strategy(Strategy::RoundRobin)
+        .start()
         .unwrap_err();
     assert!(
-        matches!(error, ConnectError::Config(ConfigError::NotYet(_))),
+        matches!(error, ConnectError::Config(ConfigError::Contradiction(_))),
         "{error}"
     );
     let error = builder("chronicle://localhost")

@@ -159,7 +159,11 @@ async fn verdict(client: &Client, version: String) -> Result<Report, Problem> {
                 ..
             } => return of_refusal(refusal),
             Event::Failed(error) => return Err(could_not(&error)),
-            Event::Connecting { .. }
+            Event::Resolving { .. }
+            | Event::LookupTryFailed { .. }
+            | Event::Resolved { .. }
+            | Event::LastGoodListUsed { .. }
+            | Event::Connecting { .. }
             | Event::Selected { .. }
             | Event::ReserveFailed { .. }
             | Event::Token { .. }

@@ -7,15 +7,21 @@ use super::{
     earliest,
     handshaking::Handshaking,
     random,
+    resolving::Resolving,
     selecting::Selecting,
 };
-use crate::{AttemptError, CandidateError, Endpoint, Event, FatalError, Id, Reply, Strategy};
+use crate::{
+    AttemptError, CandidateError, Endpoint, Event, Failure, FailureKind, FatalError, Id,
+    LookupError, Reply, Servers, Strategy,
+};
 use rand_core::Rng;
 use std::{net::SocketAddr, time::Instant};
 
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) candidates: Vec<Candidate>,
+    /// Why the candidates are those of an earlier lookup.
+    lookup: Option<Box<LookupError>>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,15 +77,35 @@ impl Attempt {
     pub(super) fn begin<R: Rng>(cx: &mut Context<R>) -> Phase {
         cx.memory.attempt = cx.memory.attempt.saturating_add(1);
         cx.stats.attempts += 1;
-        cx.emit(Event::Connecting {
-            attempt: cx.memory.attempt,
-            candidates: cx.config.servers.clone(),
-        });
-        Selecting::begin(Self::untried(cx), cx)
+        match cx.config.servers.clone() {
+            Servers::List(servers) => Self::select(servers, None, cx),
+            Servers::Srv(name) => Resolving::begin(name, cx),
+        }
     }
 
-    /// The servers as they resolve now, none of them tried.
+    /// Begins to select one of the servers of this attempt.
+    pub(super) fn select<R: Rng>(
+        servers: Vec<Endpoint>,
+        lookup: Option<Box<LookupError>>,
+        cx: &mut Context<R>,
+    ) -> Phase {
+        let attempt = Self::new(&servers, lookup);
+        cx.emit(Event::Connecting {
+            attempt: cx.memory.attempt,
+            candidates: servers,
+        });
+        Selecting::begin(attempt, cx)
+    }
+
+    /// The servers as far as they are known, none of them tried.
     pub(super) fn untried<R>(cx: &Context<R>) -> Self {
+        match &cx.config.servers {
+            Servers::List(servers) => Self::new(servers, None),
+            Servers::Srv(_) => Self::new(&cx.memory.last_good, None),
+        }
+    }
+
+    fn new(servers: &[Endpoint], lookup: Option<Box<LookupError>>) -> Self {
         let untried = |server: &Endpoint| Candidate {
             server: server.clone(),
             link: Link::Down,
@@ -87,7 +113,8 @@ impl Attempt {
             out: None,
         };
         Self {
-            candidates: cx.config.servers.iter().map(untried).collect(),
+            candidates: servers.iter().map(untried).collect(),
+            lookup,
         }
     }
 
@@ -116,8 +143,12 @@ impl Attempt {
             Strategy::RoundRobin => {
                 let len = self.candidates.len();
                 let all: Vec<_> = (0..len).collect();
-                let start = match cx.memory.round_robin {
-                    Some(next) => next % len,
+                let start = match &cx.memory.round_robin {
+                    Some((last, index)) => {
+                        let is_last = |candidate: &Candidate| candidate.server == *last;
+                        let last = self.candidates.iter().position(is_last);
+                        last.map_or(*index, |last| last + 1) % len
+                    }
                     None => random::one_of(&mut cx.rng, &all).copied().unwrap_or(0),
                 };
                 pool.iter()
@@ -140,8 +171,8 @@ impl Attempt {
         let Some(chosen) = chosen.or(pool.first().copied()) else {
             return self.fail(cx);
         };
-        cx.memory.round_robin = Some(chosen + 1);
         let candidate = &self.candidates[chosen];
+        cx.memory.round_robin = Some((candidate.server.clone(), chosen));
         cx.emit(Event::Selected {
             server: candidate.server.clone(),
             count: match candidate.count {
@@ -298,6 +329,7 @@ impl Attempt {
     /// What is known of every candidate.
     pub(super) fn error(&self) -> AttemptError {
         AttemptError {
+            lookup: self.lookup.clone(),
             candidates: self
                 .candidates
                 .iter()
@@ -306,13 +338,37 @@ impl Attempt {
         }
     }
 
-    /// Every candidate is out: stop if all refused, else back off.
+    /// What is known of every candidate when the time for the first connect is up.
+    pub(super) fn cut_off(&self, chosen: Option<usize>) -> AttemptError {
+        let cause = |index, candidate: &Candidate| match candidate.link {
+            _ if candidate.out.is_some() => candidate.out.clone(),
+            Link::Dialling { .. } => Some(CandidateError::Unreachable(Failure::new(
+                FailureKind::TimedOut,
+                "not open yet",
+            ))),
+            Link::Up { .. } if chosen == Some(index) => Some(CandidateError::Closed(Failure::new(
+                FailureKind::TimedOut,
+                "cut off",
+            ))),
+            Link::Up { .. } | Link::Down => None,
+        };
+        let candidates = self.candidates.iter().enumerate();
+        AttemptError {
+            lookup: self.lookup.clone(),
+            candidates: candidates
+                .map(|(index, candidate)| (candidate.server.clone(), cause(index, candidate)))
+                .collect(),
+        }
+    }
+
+    /// Every candidate is out: stop if all refused, else back off. A list that DNS did not confirm is
+    /// not known to be all.
     fn fail<R: Rng>(self, cx: &mut Context<R>) -> Phase {
         let error = self.error();
         let refused = |(_, cause): &(Endpoint, Option<CandidateError>)| {
             matches!(cause, Some(CandidateError::Incompatible(_)))
         };
-        if error.candidates.iter().all(refused) {
+        if error.lookup.is_none() && error.candidates.iter().all(refused) {
             cx.emit(Event::Failed(FatalError::Incompatible(error)));
             return Phase::Stopped;
         }

@@ -118,9 +118,11 @@ impl Checking {
             },
             Reply::Finished(status) => self.finished(status, cx),
             Reply::Failed(failure) => self.failed(CallError::Failure(failure.clone()), false, cx),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                self.failed(CallError::Failure(wrong_kind()), true, cx)
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => self.failed(CallError::Failure(wrong_kind()), true, cx),
         }
     }
 
@@ -223,22 +225,24 @@ impl Checking {
         Verdict::Failed(incompatible(cx, versions, findings))
     }
 
-    /// A call failed. Without a version the check goes on, without anything else it does not.
+    /// A call failed. Without a version the check goes on, unless that would have decided it.
     fn failed<R: Rng>(&self, error: CallError, is_open: bool, cx: &mut Context<R>) -> Verdict {
         match &self.step {
-            Step::CheckCompatibility | Step::GetDescriptorSet => {
-                Verdict::Failed(CandidateError::Call {
-                    request: self.step.request(),
-                    error,
-                })
-            }
-            Step::GetVersionInfo { .. } => {
+            Step::CheckCompatibility | Step::GetDescriptorSet => {}
+            Step::GetVersionInfo { server } => {
                 if is_open {
                     cx.cancel(self.id);
                 }
-                self.compare("", cx)
+                let schema = cx.contract.schema();
+                if !compare(schema, "", server, "").hinges_on_versions() {
+                    return self.compare("", cx);
+                }
             }
         }
+        Verdict::Failed(CandidateError::Call {
+            request: self.step.request(),
+            error,
+        })
     }
 
     fn call<R: Rng>(&mut self, authenticated: bool, cx: &mut Context<R>) -> Verdict {

@@ -48,7 +48,7 @@ struct Answer {
 #[derive(Debug, Clone)]
 enum Refusal {
     No,
-    /// It did, with this status; a new token is awaited, and no answer sent without it.
+    /// It did, with this status; a new token is awaited.
     Renewing(Status),
     /// The new token was sent, and nothing is known of it yet.
     Retried,
@@ -95,10 +95,10 @@ impl Connected {
         cx.close(self.on);
     }
 
-    pub(super) fn deadline<R>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
+    pub(super) fn deadline<R: Rng>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
         let timing = &cx.config.timing;
         let pace = match self.newest {
-            Some(newest) if self.may_answer() => {
+            Some(newest) if self.may_answer(cx) => {
                 Some((newest.sent + timing.answer_pace, WaitReason::AnswerPace))
             }
             Some(_) | None => None,
@@ -179,7 +179,8 @@ impl Connected {
             let cause = match reply {
                 Reply::GoingAway { code } => DropCause::GoingAway { code: *code },
                 Reply::Closed(failure) => DropCause::TransportClosed(failure.clone()),
-                Reply::Opened { .. }
+                Reply::NameServers(_)
+                | Reply::Opened { .. }
                 | Reply::Http(_)
                 | Reply::Message(_)
                 | Reply::Finished(_)
@@ -221,9 +222,11 @@ impl Connected {
             },
             Reply::Finished(status) => DropCause::StreamEnded(status.clone()),
             Reply::Failed(failure) => DropCause::StreamFailed(failure.clone()),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                DropCause::StreamFailed(wrong_kind())
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => DropCause::StreamFailed(wrong_kind()),
         };
         self.drop_session(cause, cx)
     }
@@ -252,7 +255,11 @@ impl Connected {
             }
             // No other failure drops the session by itself: the clock decides.
             Reply::Finished(_) | Reply::Failed(_) => {}
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => {
                 cx.cancel(answer.id);
             }
         }
@@ -296,7 +303,10 @@ impl Connected {
             (Refusal::Renewing(status), Err(_)) => {
                 return self.drop_session(DropCause::Credentials(status), cx);
             }
-            (refusal @ (Refusal::No | Refusal::Retried), _) => self.refusal = refusal,
+            (refusal @ (Refusal::No | Refusal::Retried), _) => {
+                self.refusal = refusal;
+                self.answer_pending(cx);
+            }
         }
         Phase::Connected(self)
     }
@@ -307,9 +317,10 @@ impl Connected {
     }
 
     /// Whether there is something to answer, and nothing but the newest answer holds it back.
-    fn may_answer(&self) -> bool {
-        let renewing = matches!(self.refusal, Refusal::Renewing(_));
-        self.pending && !renewing && self.answers.len() < MOST_ANSWERS
+    fn may_answer<R: Rng>(&self, cx: &Context<R>) -> bool {
+        // Without the token that is on its way the answer would be refused.
+        let awaits_token = self.token.is_some() && cx.lacks_token();
+        self.pending && !awaits_token && self.answers.len() < MOST_ANSWERS
     }
 
     /// Answers the pending keep-alive if the newest answer does not hold it back.
@@ -317,7 +328,7 @@ impl Connected {
         let held_back = self
             .newest
             .is_some_and(|newest| cx.now < newest.sent + cx.config.timing.answer_pace);
-        if held_back || !self.may_answer() {
+        if held_back || !self.may_answer(cx) {
             return;
         }
         let generation = cx.call_metadata().generation;
@@ -351,6 +362,7 @@ impl Connected {
         if !matches!(cause, DropCause::TransportClosed(_)) {
             self.hang_up(cx);
         }
+        let server = self.session.server.clone();
         cx.emit(Event::Disconnected {
             session: self.session,
             cause,
@@ -359,6 +371,8 @@ impl Connected {
         cx.memory.fresh_reconnect = true;
         let span = self.last_keep_alive - self.first_keep_alive;
         if span <= cx.config.timing.stable_after {
+            // Or it would have the fewest clients of all, and be chosen again.
+            cx.memory.failed.insert(server);
             return BackingOff::begin(None, cx);
         }
         cx.memory.step = 0;

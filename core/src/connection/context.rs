@@ -3,8 +3,8 @@
 
 use super::{CallMetadata, Stats, random};
 use crate::{
-    AttemptError, Call, Config, Contract, Endpoint, Event, Failure, FailureKind, Id, Jitter,
-    Output, Reply, Token, TokenError, TokenMachine, config::Credentials,
+    AttemptError, Call, Config, Contract, DnsTransport, Endpoint, Event, Failure, FailureKind, Id,
+    Jitter, Output, Reply, Token, TokenError, TokenMachine, config::Credentials,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -38,12 +38,15 @@ pub(super) struct Memory {
     pub(super) step: u32,
     /// Servers that failed after they were chosen, since the last session.
     pub(super) failed: BTreeSet<Endpoint>,
-    /// Where round-robin goes on; `None` before its random start.
-    pub(super) round_robin: Option<usize>,
+    /// The server chosen last, and where it stood in the list: round-robin goes on behind it.
+    pub(super) round_robin: Option<(Endpoint, usize)>,
     /// A session was dropped and no selection was made since.
     pub(super) fresh_reconnect: bool,
     /// Until the first session: when the first connect must have succeeded.
     pub(super) connect_deadline: Option<Instant>,
+    /// What the last lookup gave; empty before the first, and after a name server told that there
+    /// are no servers.
+    pub(super) last_good: Vec<Endpoint>,
     /// Why the last attempt failed.
     pub(super) last_error: Option<AttemptError>,
 }
@@ -69,6 +72,7 @@ impl<R: Rng> Context<R> {
                 round_robin: None,
                 fresh_reconnect: false,
                 connect_deadline: None,
+                last_good: Vec::new(),
                 last_error: None,
             },
             next_id: 0,
@@ -82,6 +86,30 @@ impl<R: Rng> Context<R> {
 
     pub(super) fn emit(&mut self, event: Event) {
         self.outputs.push_back(Output::Event(event));
+    }
+
+    pub(super) fn name_servers(&mut self) -> Id {
+        let id = self.mint();
+        self.outputs.push_back(Output::NameServers { id });
+        id
+    }
+
+    pub(super) fn dns(
+        &mut self,
+        server: Endpoint,
+        transport: DnsTransport,
+        message: Bytes,
+        limit: usize,
+    ) -> Id {
+        let id = self.mint();
+        self.outputs.push_back(Output::Dns {
+            id,
+            server,
+            transport,
+            message,
+            limit,
+        });
+        id
     }
 
     pub(super) fn open(&mut self, to: Endpoint) -> Id {
@@ -139,6 +167,20 @@ impl<R: Rng> Context<R> {
         self.outputs.push_back(Output::Cancel(id));
     }
 
+    /// Ends what a lookup asked for. What nobody was asked for yet is withdrawn instead.
+    pub(super) fn cancel_lookup(&mut self, request: Id) {
+        let queued = self.outputs.len();
+        self.outputs.retain(|output| {
+            !matches!(
+                output,
+                Output::NameServers { id } | Output::Dns { id, .. } if *id == request
+            )
+        });
+        if self.outputs.len() == queued {
+            self.cancel(request);
+        }
+    }
+
     /// Ends a transport with every request on it. One that nobody was asked to open yet is
     /// withdrawn instead.
     pub(super) fn close(&mut self, transport: Id) {
@@ -150,11 +192,16 @@ impl<R: Rng> Context<R> {
         }
     }
 
-    /// Withdraws every request that nobody was asked for yet.
+    /// Withdraws every request on a transport that nobody was asked for yet.
     pub(super) fn withdraw_requests(&mut self) {
         self.outputs.retain(|output| match output {
             Output::Http { .. } | Output::Unary(_) | Output::ServerStream(_) => false,
-            Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => true,
+            Output::NameServers { .. }
+            | Output::Dns { .. }
+            | Output::Open { .. }
+            | Output::Cancel(_)
+            | Output::Close(_)
+            | Output::Event(_) => true,
         });
     }
 

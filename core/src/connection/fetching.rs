@@ -33,7 +33,8 @@ impl Fetching {
         let answer = match reply {
             Reply::Http(response) => Ok(response),
             Reply::Failed(failure) => Err(failure.clone()),
-            Reply::Opened { .. }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
             | Reply::GoingAway { .. }
             | Reply::Closed(_)
             | Reply::Message(_)

@@ -2,16 +2,21 @@
 //!
 //! ```text
 //!             Connect
-//!     Idle ───────────────► Selecting ◄──────────────┐
-//!                             │   ▲                  │ the wait is over,
-//!                      chosen │   │ failed, others   │ or Connect
-//!                             ▼   │ are left         │
+//!     Idle ───────────────► Resolving ◄──────────────┐
+//!                             │   │ no servers       │
+//!             servers; at once│   └────────────────┐ │ the wait is over,
+//!             if they are     │                    │ │ or Connect
+//!             listed          ▼                    │ │
+//!                           Selecting              │ │
+//!                             │   ▲                │ │
+//!                      chosen │   │ failed, others │ │
+//!                             ▼   │ are left       ▼ │
 //!                           Handshaking ───────► BackingOff ◄──┐
 //!                             │         all                    │
 //!             first keep-alive│         failed                 │ dropped,
 //!                             ▼                                │ unstable
 //!                           Connected ─────────────────────────┘
-//!                             │ dropped, stable: Selecting
+//!                             │ dropped, stable: Resolving
 //!
 //!     any ── Close, or nothing left to try ──► Stopped
 //! ```
@@ -24,6 +29,7 @@ mod context;
 mod fetching;
 mod handshaking;
 mod random;
+mod resolving;
 mod selecting;
 mod state;
 
@@ -36,6 +42,7 @@ use connected::Connected;
 use context::Context;
 use handshaking::Handshaking;
 use rand_core::Rng;
+use resolving::Resolving;
 use selecting::Selecting;
 use std::{
     mem,
@@ -101,6 +108,7 @@ pub struct Connection<R> {
 enum Phase {
     #[default]
     Idle,
+    Resolving(Resolving),
     Selecting(Selecting),
     Handshaking(Handshaking),
     Connected(Connected),
@@ -164,6 +172,7 @@ impl<R: Rng> Connection<R> {
     pub fn state(&self) -> State {
         match &self.phase {
             Phase::Idle => State::Idle,
+            Phase::Resolving(_) => State::Resolving,
             Phase::Selecting(_) => State::Selecting,
             Phase::Handshaking(handshaking) => State::Handshaking {
                 server: handshaking.server().clone(),
@@ -205,7 +214,8 @@ impl<R: Rng> Connection<R> {
                     Attempt::begin(cx)
                 }
                 Phase::BackingOff(_) => Attempt::begin(cx),
-                Phase::Selecting(_)
+                Phase::Resolving(_)
+                | Phase::Selecting(_)
                 | Phase::Handshaking(_)
                 | Phase::Connected(_)
                 | Phase::Stopped => phase,
@@ -213,6 +223,7 @@ impl<R: Rng> Connection<R> {
             Command::RefreshToken { rejected } => self.advance(|phase, cx| match phase {
                 Phase::Connected(connected) => connected.refresh_token(rejected, cx),
                 Phase::Idle
+                | Phase::Resolving(_)
                 | Phase::Selecting(_)
                 | Phase::Handshaking(_)
                 | Phase::BackingOff(_) => {
@@ -236,6 +247,7 @@ impl<R: Rng> Connection<R> {
 
     fn on_reply(&mut self, id: Id, reply: &Reply) {
         self.advance(|phase, cx| match phase {
+            Phase::Resolving(resolving) => resolving.on_reply(id, reply, cx),
             Phase::Selecting(selecting) => selecting.on_reply(id, reply, cx),
             Phase::Handshaking(handshaking) => handshaking.on_reply(id, reply, cx),
             Phase::Connected(connected) => connected.on_reply(id, reply, cx),
@@ -257,6 +269,7 @@ impl<R: Rng> Connection<R> {
                 continue;
             }
             self.advance(|phase, cx| match phase {
+                Phase::Resolving(resolving) => resolving.expire(deadline, cx),
                 Phase::Selecting(selecting) => selecting.expire(deadline, cx),
                 Phase::Handshaking(handshaking) => handshaking.expire(deadline, cx),
                 Phase::Connected(connected) => connected.expire(deadline, cx),
@@ -269,8 +282,9 @@ impl<R: Rng> Connection<R> {
     /// Ends the first connect, whose time is up, with an attempt in flight or not.
     fn give_up(&mut self) {
         let mut last = match &self.phase {
-            Phase::Selecting(selecting) => selecting.attempt().error(),
-            Phase::Handshaking(handshaking) => handshaking.attempt().error(),
+            Phase::Resolving(resolving) => resolving.error(),
+            Phase::Selecting(selecting) => selecting.attempt().cut_off(None),
+            Phase::Handshaking(handshaking) => handshaking.cut_off(),
             Phase::BackingOff(_) | Phase::Idle | Phase::Connected(_) | Phase::Stopped => {
                 Attempt::untried(&self.context).error()
             }
@@ -289,6 +303,7 @@ impl<R: Rng> Connection<R> {
         let cx = &mut self.context;
         match &mut self.phase {
             Phase::Idle | Phase::BackingOff(_) | Phase::Stopped => {}
+            Phase::Resolving(resolving) => resolving.hang_up(cx),
             Phase::Selecting(selecting) => selecting.hang_up(cx),
             Phase::Handshaking(handshaking) => handshaking.hang_up(cx),
             Phase::Connected(connected) => connected.hang_up(cx),
@@ -299,6 +314,7 @@ impl<R: Rng> Connection<R> {
         let cx = &self.context;
         let phase = match &self.phase {
             Phase::Idle | Phase::Stopped => return None,
+            Phase::Resolving(resolving) => Some(resolving.deadline(cx)),
             Phase::Selecting(selecting) => selecting.deadline(),
             Phase::Handshaking(handshaking) => handshaking.deadline(cx),
             Phase::Connected(connected) => connected.deadline(cx),

@@ -151,7 +151,8 @@ impl Selecting {
                 None => Count::Unknown,
             },
             Reply::Failed(_) => Count::Unknown,
-            Reply::Opened { .. }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
             | Reply::GoingAway { .. }
             | Reply::Closed(_)
             | Reply::Message(_)

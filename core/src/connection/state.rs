@@ -8,6 +8,8 @@ use http::HeaderMap;
 pub enum State {
     /// Not told to connect yet.
     Idle,
+    /// Looking the servers up in DNS.
+    Resolving,
     /// Choosing a server.
     Selecting,
     /// Proving, registering and waiting for the first keep-alive.
@@ -36,6 +38,10 @@ pub struct CallMetadata {
 /// Why a deadline exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitReason {
+    /// The platform has yet to tell its name servers.
+    NameServers,
+    /// A name server has yet to answer.
+    Lookup,
     /// The random wait before the dials of a selection.
     DialWait,
     /// The random wait before a selection.

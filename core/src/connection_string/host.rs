@@ -38,6 +38,14 @@ pub(super) fn srv_name(text: &str) -> Result<String, Misplaced> {
     }
 }
 
+/// Reads a name that is no address, folded as every host is.
+pub(crate) fn host_name(text: &str) -> Option<String> {
+    match host(text) {
+        Ok(Host::Name(name)) => Some(name),
+        Ok(Host::Ip(_)) | Err(_) => None,
+    }
+}
+
 fn endpoint(text: &str, default_port: u16) -> Result<Endpoint, Misplaced> {
     let (host, port_at) = if text.starts_with('[') {
         let Some(end) = text.find(']') else {
@@ -127,4 +135,4 @@ const DNS_PORT: u16 = 53;
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 /// What the lookup puts in front of the name.
-const SRV_PREFIX: &str = "_chronicle._tcp.";
+pub(crate) const SRV_PREFIX: &str = "_chronicle._tcp.";

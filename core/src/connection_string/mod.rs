@@ -9,6 +9,7 @@ mod print;
 
 pub use builder::ConnectionStringBuilder;
 pub use error::{ConnectionStringError, ConnectionStringErrorKind};
+pub(crate) use host::{SRV_PREFIX, host_name};
 
 use crate::{Endpoint, Host, Secret, endpoint::DEFAULT_PORT};
 use options::{Name, Options};

@@ -13,6 +13,13 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether everything that makes the sides incompatible would be forgiven a client that is
+    /// known to be the newer one.
+    pub(crate) fn hinges_on_versions(&self) -> bool {
+        let mut kinds = self.incompatibilities.iter().map(|finding| finding.kind);
+        !self.is_compatible() && kinds.all(can_be_gained)
+    }
+
     /// Whether the two sides may talk to each other.
     pub fn is_compatible(&self) -> bool {
         self.incompatibilities.is_empty()

@@ -1,6 +1,8 @@
 //! Several servers.
 
 use super::{Server, ServerOptions};
+use crate::DnsServer;
+use chronicle_connection::{Endpoint, Host, SrvRecord};
 use std::io;
 
 /// Servers that one connection string names. They know nothing of each other, as with a load
@@ -8,6 +10,7 @@ use std::io;
 #[derive(Debug)]
 pub struct Cluster {
     servers: Vec<Server>,
+    dns: DnsServer,
 }
 
 impl Cluster {
@@ -28,7 +31,9 @@ impl Cluster {
         for options in options {
             servers.push(Server::start(options).await?);
         }
-        Ok(Self { servers })
+        let records = servers.iter().map(record).collect();
+        let dns = DnsServer::start(NAME, records).await?;
+        Ok(Self { servers, dns })
     }
 
     /// The string that connects to any of the servers, whatever their certificates.
@@ -38,6 +43,25 @@ impl Cluster {
             "chronicle://{}/?skipTlsValidation=true",
             endpoints.join(",")
         )
+    }
+
+    /// The string that finds the servers through DNS, whatever their certificates.
+    pub fn srv_connection_string(&self) -> String {
+        format!(
+            "chronicle+srv://{NAME}/?srvNameServer={}&skipTlsValidation=true",
+            self.dns.address()
+        )
+    }
+
+    /// The name server that the servers are found through: at first it knows all of them.
+    pub fn dns(&self) -> &DnsServer {
+        &self.dns
+    }
+
+    /// Makes DNS tell these servers, by their index, and no others.
+    pub fn list_in_dns(&self, servers: &[usize]) {
+        let servers = servers.iter().filter_map(|index| self.servers.get(*index));
+        self.dns.set_records(servers.map(record).collect());
     }
 
     /// The servers.
@@ -50,3 +74,14 @@ impl Cluster {
         &mut self.servers
     }
 }
+
+/// DNS knows no addresses as targets.
+fn record(server: &Server) -> SrvRecord {
+    SrvRecord {
+        server: Endpoint::new(Host::Name("localhost".to_owned()), server.port()),
+        priority: 0,
+        weight: 0,
+    }
+}
+
+const NAME: &str = "cluster.test";

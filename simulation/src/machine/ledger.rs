@@ -34,6 +34,8 @@ pub(super) struct Ledger {
     newest: Option<Id>,
     transports: BTreeMap<Id, Transport>,
     requests: BTreeMap<Id, Pending>,
+    /// What a lookup waits for.
+    lookup: Option<Id>,
     sessions: Sessions,
     /// What the input at hand has ended. The machine may have given it up just before, where a
     /// deadline was overdue, or answer a reply of the wrong kind by dropping the request.
@@ -95,6 +97,7 @@ impl Ledger {
             newest: None,
             transports: BTreeMap::new(),
             requests: BTreeMap::new(),
+            lookup: None,
             sessions: Sessions::default(),
             may_be_dropped: Vec::new(),
             opened_late: None,
@@ -110,7 +113,9 @@ impl Ledger {
         match input {
             Input::Command(_) => false,
             Input::Reply { id, .. } => {
-                !self.transports.contains_key(id) && !self.requests.contains_key(id)
+                !self.transports.contains_key(id)
+                    && !self.requests.contains_key(id)
+                    && self.lookup != Some(*id)
             }
         }
     }
@@ -162,6 +167,15 @@ impl Ledger {
         } else if let Some(pending) = self.requests.get(&id) {
             let pending = pending.clone();
             self.request_reply(now, id, &pending, reply);
+        } else if self.lookup == Some(id) {
+            // Messages do not end a query, and what is of the wrong kind is cancelled.
+            if matches!(reply, Reply::NameServers(_) | Reply::Failed(_)) {
+                self.lookup = None;
+                // A query gets no name servers: it has failed, and the machine drops it.
+                if matches!(reply, Reply::NameServers(_)) {
+                    self.may_be_dropped.push(id);
+                }
+            }
         } else if matches!(reply, Reply::Opened { .. }) && self.is_minted(id) {
             self.opened_late = Some(id);
         }
@@ -191,7 +205,8 @@ impl Ledger {
                 self.transports.remove(&id);
             }
             // Of the wrong kind: it is up to the machine to give the transport up.
-            Reply::Opened { .. }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
             | Reply::GoingAway { .. }
             | Reply::Closed(_)
             | Reply::Failed(_)
@@ -253,7 +268,8 @@ impl Ledger {
                 | Request::GetVersionInfo
                 | Request::Connect
                 | Request::KeepAlive,
-                Reply::Opened { .. }
+                Reply::NameServers(_)
+                | Reply::Opened { .. }
                 | Reply::GoingAway { .. }
                 | Reply::Closed(_)
                 | Reply::Http(_)

@@ -175,13 +175,26 @@ fn closed() -> Life {
     life
 }
 
+/// The one name server fails in the first round and is silent in the second.
+fn looked_up() -> Life {
+    let string = "chronicle+srv://cluster.test?srvNameServer=10.0.0.1";
+    let mut life = Life::new(&Setup::new(string).exact());
+    life.input(Command::Connect);
+    let question = life.ids(|output| matches!(output, Output::Dns { .. }))[0];
+    let failure = Failure::new(FailureKind::Refused, "");
+    life.reply(question, Reply::Failed(failure));
+    life.now += Duration::from_secs(2);
+    life.input(Command::Tick);
+    life
+}
+
 fn is_event(output: &Output) -> bool {
     matches!(output, Output::Event(_))
 }
 
 #[test]
 fn an_untouched_life_breaks_nothing() {
-    for life in [connected(), lost(), closed()] {
+    for life in [connected(), lost(), closed(), looked_up()] {
         assert_eq!(life.broken(), None);
     }
 }
@@ -280,6 +293,28 @@ fn something_that_stays_open_while_backing_off() {
         |input| matches!(input, Input::Reply { id, reply: Reply::Closed(_) } if *id == first),
     )
     .breaks("with something open");
+}
+
+#[test]
+fn a_question_beside_another() {
+    let is_reply = |input: &Input| matches!(input, Input::Reply { .. });
+    looked_up().without_input(is_reply).breaks("at a time");
+}
+
+#[test]
+fn a_question_that_outlives_its_lookup() {
+    let is_cancel = |output: &Output| matches!(output, Output::Cancel(_));
+    looked_up()
+        .without(is_cancel)
+        .breaks("the lookup in flight");
+}
+
+#[test]
+fn a_lookup_that_waits_for_nothing() {
+    let is_question = |output: &Output| matches!(output, Output::Dns { .. });
+    looked_up()
+        .without(is_question)
+        .breaks("the lookup in flight");
 }
 
 #[test]

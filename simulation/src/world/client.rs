@@ -76,6 +76,7 @@ impl Client {
         match self.machine.state() {
             State::Connected(session) => Some(session),
             State::Idle
+            | State::Resolving
             | State::Selecting
             | State::Handshaking { .. }
             | State::BackingOff
@@ -159,7 +160,9 @@ impl World {
         for output in outputs {
             match output {
                 Output::Event(event) => self.clients[id.0].events.push((at, event)),
-                Output::Open { .. }
+                Output::NameServers { .. }
+                | Output::Dns { .. }
+                | Output::Open { .. }
                 | Output::Http { .. }
                 | Output::Unary(_)
                 | Output::ServerStream(_)

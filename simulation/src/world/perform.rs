@@ -12,6 +12,10 @@ impl World {
     /// arrive, as they may with any adapter.
     pub(super) fn perform(&mut self, client: ClientId, output: Output) {
         match output {
+            Output::NameServers { id } | Output::Dns { id, .. } => {
+                let failure = Failure::new(FailureKind::Unreachable, "no DNS in this world");
+                self.refuse(client, id, failure);
+            }
             Output::Open { id, to } => {
                 let at = self.now + self.trip();
                 self.queue

@@ -48,9 +48,12 @@ impl Ask {
                 call.message,
                 call.limit,
             ),
-            Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
-                return None;
-            }
+            Output::NameServers { .. }
+            | Output::Dns { .. }
+            | Output::Open { .. }
+            | Output::Cancel(_)
+            | Output::Close(_)
+            | Output::Event(_) => return None,
         };
         Some(Self {
             key,
@@ -107,7 +110,8 @@ impl World {
             let length = match &reply {
                 Reply::Http(response) => response.body().len(),
                 Reply::Message(message) => message.len(),
-                Reply::Opened { .. }
+                Reply::NameServers(_)
+                | Reply::Opened { .. }
                 | Reply::GoingAway { .. }
                 | Reply::Closed(_)
                 | Reply::Finished(_)

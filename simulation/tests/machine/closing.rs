@@ -15,7 +15,9 @@ fn in_flight(outputs: &[Output]) -> BTreeSet<Id> {
             Output::Cancel(id) | Output::Close(id) => {
                 ids.remove(id);
             }
-            Output::Open { .. }
+            Output::NameServers { .. }
+            | Output::Dns { .. }
+            | Output::Open { .. }
             | Output::Http { .. }
             | Output::Unary(_)
             | Output::ServerStream(_)

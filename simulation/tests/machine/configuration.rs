@@ -11,13 +11,6 @@ fn string(text: &str) -> ConnectionString {
 }
 
 #[test]
-fn what_this_version_cannot_do_fails_clearly() {
-    let text = "chronicle+srv://cluster.example.com";
-    let error = Config::builder(string(text)).build().unwrap_err();
-    assert!(matches!(error, ConfigError::NotYet(_)), "{error}");
-}
-
-#[test]
 fn a_wait_that_makes_no_sense_is_a_configuration_error() {
     let below = Backoff {
         base: secs(2),
@@ -57,7 +50,11 @@ fn a_wait_without_width_is_none() {
 
 #[test]
 fn deadlines_of_zero_are_configuration_errors() {
-    let changes: [(&str, fn(&mut Timing)); 7] = [
+    let changes: [(&str, fn(&mut Timing)); 9] = [
+        ("timing.lookup_try", |timing| {
+            timing.lookup_try = Duration::ZERO
+        }),
+        ("timing.lookup", |timing| timing.lookup = Duration::ZERO),
         ("timing.open", |timing| timing.open = Duration::ZERO),
         ("timing.count", |timing| timing.count = Duration::ZERO),
         ("timing.reserve", |timing| timing.reserve = Duration::ZERO),
@@ -84,6 +81,8 @@ fn deadlines_of_zero_are_configuration_errors() {
 fn the_longest_durations_neither_panic_nor_overflow() {
     let long = secs(366 * 86_400);
     let timing = Timing {
+        lookup_try: long,
+        lookup: long,
         selection_wait: long,
         open: long,
         count: long,

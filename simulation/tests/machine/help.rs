@@ -6,7 +6,10 @@ use chronicle_connection::{
     FatalError, Id, Output, Reply, Request, State,
 };
 use chronicle_simulation::{Hand, Setup, compatible, http, id_of, keep_alive, ok, request_of};
-use std::time::{Duration, Instant};
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
 
 /// Where the time of a test starts.
 #[allow(clippy::disallowed_methods, reason = "the edge of virtual time")]
@@ -277,9 +280,25 @@ pub(crate) fn fatal(hand: &mut Hand) -> Option<FatalError> {
     error
 }
 
+/// A name server of a number.
+pub(crate) fn name_server(number: u8) -> Endpoint {
+    Endpoint::new(Ipv4Addr::new(10, 0, 0, number).into(), 53)
+}
+
 /// A machine in each phase of its life.
 pub(crate) fn phases() -> Vec<(&'static str, Hand)> {
     let idle = Hand::new(start(), Setup::new("chronicle://s1,s2").patient());
+
+    let asking_whom_to_ask = {
+        let string = "chronicle+srv://cluster.test";
+        let mut hand = Hand::new(start(), Setup::new(string).patient());
+        hand.connect();
+        hand
+    };
+    let mut looking_up = asking_whom_to_ask.clone();
+    let name_servers = looking_up.take_name_servers();
+    looking_up.reply(name_servers, Reply::NameServers(vec![name_server(1)]));
+    assert_eq!(looking_up.state(), State::Resolving);
 
     let mut waiting_to_dial = idle.clone();
     waiting_to_dial.connect();
@@ -349,6 +368,8 @@ pub(crate) fn phases() -> Vec<(&'static str, Hand)> {
 
     vec![
         ("idle", idle),
+        ("asking whom to ask", asking_whom_to_ask),
+        ("looking up", looking_up),
         ("waiting to dial", waiting_to_dial),
         ("dialling", dialling),
         ("half open", half_open),

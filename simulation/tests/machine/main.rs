@@ -27,6 +27,7 @@ mod older_servers;
 mod reconnecting;
 mod replies;
 mod reservation;
+mod resolving;
 mod selection;
 mod staying_connected;
 mod strategies;

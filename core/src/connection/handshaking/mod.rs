@@ -13,8 +13,8 @@ use super::{
     fetching::Fetching,
 };
 use crate::{
-    CallError, CandidateError, Code, Endpoint, Event, FatalError, Id, Output, Reply, Request,
-    Session,
+    AttemptError, CallError, CandidateError, Code, Endpoint, Event, FatalError, Id, Output, Reply,
+    Request, Session, config::Credentials,
 };
 use chronicle_connection_proto::{clients::ConnectRequest, paths};
 use http::Method;
@@ -87,8 +87,9 @@ impl Handshaking {
         &self.attempt.candidates[self.chosen].server
     }
 
-    pub(super) fn attempt(&self) -> &Attempt {
-        &self.attempt
+    /// What is known of every candidate when the time for the first connect is up.
+    pub(super) fn cut_off(&self) -> AttemptError {
+        self.attempt.cut_off(Some(self.chosen))
     }
 
     pub(super) fn hang_up<R: Rng>(&mut self, cx: &mut Context<R>) {
@@ -108,7 +109,7 @@ impl Handshaking {
                 dial,
                 reserve.map(|(_, deadline)| (deadline, WaitReason::Reserve)),
                 check
-                    .running()
+                    .awaited()
                     .map(|check| (check.deadline, WaitReason::Check)),
                 token
                     .as_ref()
@@ -143,7 +144,7 @@ impl Handshaking {
                     let result = token.expire(cx);
                     return self.token_came(result, cx);
                 }
-                let verdict = match check.running() {
+                let verdict = match check.awaited() {
                     Some(check) if check.deadline <= due => check.expire(cx),
                     Some(_) | None => return Phase::Handshaking(self),
                 };
@@ -276,6 +277,17 @@ impl Handshaking {
         else {
             return Phase::Handshaking(self);
         };
+        if cx.lacks_token() {
+            // The one at hand when the handshake began was rejected meanwhile, or has expired.
+            self.step = Step::Proving {
+                on,
+                peer,
+                reserve: None,
+                check: Check::Done,
+                token: Fetching::begin(on, cx),
+            };
+            return Phase::Handshaking(self);
+        }
         let mut random = [0; 16];
         cx.rng.fill_bytes(&mut random);
         let connection_id = uuid::Builder::from_random_bytes(random).into_uuid();
@@ -339,7 +351,7 @@ impl Handshaking {
             },
             Reply::Finished(status) if status.code == Code::Unauthenticated => {
                 if cx.tokens.is_none() || mem::replace(&mut self.renewed, true) {
-                    let had_credentials = !cx.call_metadata().headers.is_empty();
+                    let had_credentials = !matches!(cx.config.credentials, Credentials::None);
                     return self.refused(Request::Connect, status.clone(), had_credentials, cx);
                 }
                 cx.reject_token(generation);
@@ -357,9 +369,11 @@ impl Handshaking {
             }
             Reply::Finished(status) => CallError::Status(status.clone()),
             Reply::Failed(failure) => CallError::Failure(failure.clone()),
-            Reply::Opened { .. } | Reply::GoingAway { .. } | Reply::Closed(_) | Reply::Http(_) => {
-                CallError::Failure(wrong_kind())
-            }
+            Reply::NameServers(_)
+            | Reply::Opened { .. }
+            | Reply::GoingAway { .. }
+            | Reply::Closed(_)
+            | Reply::Http(_) => CallError::Failure(wrong_kind()),
         };
         let request = Request::Connect;
         self.fail(CandidateError::Call { request, error }, cx)
@@ -377,6 +391,11 @@ impl Handshaking {
 
     /// The chosen server is out for this attempt, and behind the others until the next session.
     fn fail<R: Rng>(mut self, cause: CandidateError, cx: &mut Context<R>) -> Phase {
+        if let Step::Proving { token, .. } = &mut self.step
+            && let Some(token) = token.take()
+        {
+            token.abandon(cx);
+        }
         let server = self.server().clone();
         self.attempt.rule_out(self.chosen, cause.clone(), cx);
         cx.memory.failed.insert(server.clone());
@@ -396,10 +415,10 @@ impl Handshaking {
 }
 
 impl Check {
-    fn running(&self) -> Option<&Checking> {
+    fn awaited(&self) -> Option<&Checking> {
         match self {
-            Self::Running(checking) => Some(checking),
-            Self::Done | Self::AwaitingToken(_) => None,
+            Self::Running(checking) | Self::AwaitingToken(checking) => Some(checking),
+            Self::Done => None,
         }
     }
 }
@@ -409,7 +428,8 @@ fn reserve_error<R: Rng>(id: Id, reply: &Reply, cx: &mut Context<R>) -> Option<C
         Reply::Http(response) if response.status().is_success() => None,
         Reply::Http(response) => Some(CallError::Http(response.status().as_u16())),
         Reply::Failed(failure) => Some(CallError::Failure(failure.clone())),
-        Reply::Opened { .. }
+        Reply::NameServers(_)
+        | Reply::Opened { .. }
         | Reply::GoingAway { .. }
         | Reply::Closed(_)
         | Reply::Message(_)

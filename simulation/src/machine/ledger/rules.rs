@@ -22,6 +22,10 @@ impl Ledger {
         }
         self.is_silent_after_close(output)?;
         match output {
+            Output::NameServers { id } | Output::Dns { id, .. } => {
+                let is_only = self.lookup.replace(*id).is_none();
+                Broken::unless(is_only, || "two requests of a lookup at a time".to_owned())
+            }
             Output::Open { id, to } => {
                 let transport = Transport {
                     to: to.clone(),
@@ -56,7 +60,7 @@ impl Ledger {
         let (state, deadline) = (connection.state(), connection.poll_timeout());
         let (shown, holds_nothing) = match &state {
             State::Connected(session) => (Some(session), false),
-            State::Selecting | State::Handshaking { .. } => (None, false),
+            State::Resolving | State::Selecting | State::Handshaking { .. } => (None, false),
             State::Idle | State::BackingOff | State::Stopped => (None, true),
         };
         Broken::unless(shown == self.sessions.live(), || {
@@ -65,6 +69,9 @@ impl Ledger {
         let is_empty = self.transports.is_empty() && self.requests.is_empty();
         Broken::unless(is_empty || !holds_nothing, || {
             format!("{state:?} with something open: {self:?}")
+        })?;
+        Broken::unless((state == State::Resolving) == self.lookup.is_some(), || {
+            format!("{state:?}, and the lookup in flight is {:?}", self.lookup)
         })?;
         Broken::unless(
             deadline.is_some() == connection.wait_reason().is_some(),
@@ -93,7 +100,9 @@ impl Ledger {
                 self.is_closed = true;
                 is_first && self.is_closing
             }
-            Output::Open { .. }
+            Output::NameServers { .. }
+            | Output::Dns { .. }
+            | Output::Open { .. }
             | Output::Http { .. }
             | Output::Unary(_)
             | Output::ServerStream(_)
@@ -175,6 +184,9 @@ impl Ledger {
     }
 
     fn cancel(&mut self, now: Instant, id: Id) -> Result<(), Broken> {
+        if self.lookup.take_if(|lookup| *lookup == id).is_some() {
+            return Ok(());
+        }
         let Some(pending) = self.requests.remove(&id) else {
             let may = self.may_be_dropped.contains(&id);
             return Broken::unless(may, || format!("{id} is cancelled and not in flight"));
@@ -208,7 +220,11 @@ impl Ledger {
                 self.sessions.stopped();
                 Ok(())
             }
-            Event::Connecting { .. }
+            Event::Resolving { .. }
+            | Event::LookupTryFailed { .. }
+            | Event::Resolved { .. }
+            | Event::LastGoodListUsed { .. }
+            | Event::Connecting { .. }
             | Event::Selected { .. }
             | Event::ReserveFailed { .. }
             | Event::Compatible { .. }
@@ -251,9 +267,12 @@ fn carries_credentials(output: &Output) -> bool {
     let headers = match output {
         Output::Http { request, .. } => request.headers(),
         Output::Unary(call) | Output::ServerStream(call) => &call.metadata,
-        Output::Open { .. } | Output::Cancel(_) | Output::Close(_) | Output::Event(_) => {
-            return false;
-        }
+        Output::NameServers { .. }
+        | Output::Dns { .. }
+        | Output::Open { .. }
+        | Output::Cancel(_)
+        | Output::Close(_)
+        | Output::Event(_) => return false,
     };
     headers.contains_key("authorization") || headers.contains_key("api-key")
 }

@@ -1,0 +1,70 @@
+//! How commands end, and what they are told to do.
+
+use std::{
+    env,
+    fmt::Display,
+    future::Future,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+/// Why a command did not do what it was asked to.
+pub(crate) enum Problem {
+    /// What the user gave is wrong: exit code 2.
+    BadInput(String),
+    /// What the user gave is right, and did not work: exit code 1.
+    GaveUp(String),
+    /// Nobody reads the output any more, as after `| head`.
+    Unread,
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Unread,
+            _ => Self::GaveUp(error.to_string()),
+        }
+    }
+}
+
+pub(crate) fn bad_input(error: impl Display) -> Problem {
+    Problem::BadInput(error.to_string())
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: impl Future<Output = Result<(), Problem>>) -> ExitCode {
+    let ended = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => {
+            let ended = runtime.block_on(command);
+            // A name that is just being looked up would hold up the exit for seconds.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
+    };
+    match ended {
+        Ok(()) | Err(Problem::Unread) => ExitCode::SUCCESS,
+        Err(Problem::BadInput(text)) => complain(2, &text),
+        Err(Problem::GaveUp(text)) => complain(1, &text),
+    }
+}
+
+/// The connection string of the command line, or else of the environment.
+pub(crate) fn connection_string(given: Option<&String>) -> Result<Option<String>, Problem> {
+    if let Some(string) = given {
+        return Ok(Some(string.clone()));
+    }
+    match env::var(VARIABLE) {
+        Ok(string) => Ok(Some(string)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(bad_input(format!("{VARIABLE} is not UTF-8"))),
+    }
+}
+
+fn complain(code: u8, text: &str) -> ExitCode {
+    // Where that is gone as well, the code has to do.
+    let _ = writeln!(io::stderr(), "chronicle: {text}");
+    ExitCode::from(code)
+}
+
+pub(crate) const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";
