@@ -104,7 +104,8 @@ impl<R: Runtime> Client<R> {
     }
 
     /// Closes the connection for good, for all handles. Calls under way end `UNAVAILABLE`. Completes
-    /// when every socket is closed.
+    /// when every open socket is closed; one that is just being opened for a call goes with the next
+    /// turn of the executor.
     pub async fn close(&self) {
         // Where nobody takes the command, all is closed already.
         let _ = self.commands.send(Command::Close);

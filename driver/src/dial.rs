@@ -3,16 +3,17 @@
 use crate::{
     Runtime, failures,
     runtime::{Sleep, sleep_until},
+    tls::Tls,
 };
 use chronicle_connection::{Endpoint, Failure, FailureKind, Host};
+use futures_rustls::client::TlsStream;
 use futures_util::{
-    StreamExt,
+    FutureExt, StreamExt,
     future::{BoxFuture, Either, select},
     stream::FuturesUnordered,
 };
 use std::{
     collections::VecDeque,
-    io,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -39,32 +40,41 @@ pub(crate) async fn resolve<R: Runtime>(
     Ok(addresses)
 }
 
-/// Connects to several addresses of one server, the next whenever one failed or took 250 ms.
-pub(crate) struct Race<R: Runtime> {
+/// Connects to the addresses of a server, TLS included, the next whenever one failed or took 250 ms.
+/// The first that is secure wins.
+///
+/// # Errors
+/// What is wrong with each address, when none works.
+pub(crate) async fn dial<R: Runtime>(
+    runtime: &R,
+    tls: &Tls,
+    to: &Endpoint,
+    addresses: Vec<SocketAddr>,
+) -> Result<(SocketAddr, TlsStream<R::Tcp>), Failure> {
+    let race = Race {
+        runtime: runtime.clone(),
+        tls: tls.clone(),
+        to: to.clone(),
+        waiting: interleave(addresses),
+        running: FuturesUnordered::new(),
+        failed: Vec::new(),
+    };
+    race.winner().await
+}
+
+struct Race<R: Runtime> {
     runtime: R,
+    tls: Tls,
+    to: Endpoint,
     waiting: VecDeque<SocketAddr>,
     running: FuturesUnordered<BoxFuture<'static, Attempt<R>>>,
     failed: Vec<(SocketAddr, Failure)>,
-    /// Whether the addresses are those of a name, and worth telling.
-    is_resolved: bool,
 }
 
-type Attempt<R> = (SocketAddr, io::Result<<R as Runtime>::Tcp>);
+type Attempt<R> = (SocketAddr, Result<TlsStream<<R as Runtime>::Tcp>, Failure>);
 
 impl<R: Runtime> Race<R> {
-    pub(crate) fn new(runtime: &R, to: &Endpoint, addresses: Vec<SocketAddr>) -> Self {
-        Self {
-            runtime: runtime.clone(),
-            waiting: interleave(addresses),
-            running: FuturesUnordered::new(),
-            failed: Vec::new(),
-            is_resolved: matches!(to.host, Host::Name(_)),
-        }
-    }
-
-    /// The next address that is connected. What connects slower goes on meanwhile; ask again after
-    /// [`failed`](Self::failed).
-    pub(crate) async fn next(&mut self) -> Result<(SocketAddr, R::Tcp), Failure> {
+    async fn winner(mut self) -> Result<(SocketAddr, TlsStream<R::Tcp>), Failure> {
         loop {
             if self.running.is_empty() && !self.start_next() {
                 return Err(self.failure());
@@ -77,9 +87,9 @@ impl<R: Runtime> Race<R> {
                 },
             };
             match attempt {
-                Some((address, Ok(socket))) => return Ok((address, socket)),
-                Some((address, Err(error))) => {
-                    self.failed(address, failures::from_io(&error, FailureKind::Unreachable));
+                Some((address, Ok(stream))) => return Ok((address, stream)),
+                Some((address, Err(failure))) => {
+                    self.failed.push((address, failure));
                     self.start_next();
                 }
                 None => {
@@ -87,11 +97,6 @@ impl<R: Runtime> Race<R> {
                 }
             }
         }
-    }
-
-    /// Remembers why an address is of no use.
-    pub(crate) fn failed(&mut self, address: SocketAddr, failure: Failure) {
-        self.failed.push((address, failure));
     }
 
     fn stagger(&self) -> Option<Sleep> {
@@ -102,11 +107,15 @@ impl<R: Runtime> Race<R> {
         let Some(address) = self.waiting.pop_front() else {
             return false;
         };
-        let runtime = self.runtime.clone();
-        self.running.push(Box::pin(async move {
+        let (runtime, tls, to) = (self.runtime.clone(), self.tls.clone(), self.to.clone());
+        let attempt = async move {
             let socket = runtime.connect(address).await;
-            (address, socket)
-        }));
+            let socket =
+                socket.map_err(|error| failures::from_io(&error, FailureKind::Unreachable))?;
+            tls.handshake(&to, socket).await
+        };
+        let attempt = attempt.map(move |stream| (address, stream));
+        self.running.push(attempt.boxed());
         true
     }
 
@@ -122,7 +131,7 @@ impl<R: Runtime> Race<R> {
             .unwrap_or(FailureKind::Unreachable);
         let text = match self.failed.as_slice() {
             // The only address of a server that is named by it.
-            [(_, failure)] if !self.is_resolved => failure.text.clone(),
+            [(_, failure)] if matches!(self.to.host, Host::Ip(_)) => failure.text.clone(),
             [(address, failure)] if failure.text.is_empty() => address.to_string(),
             [(address, failure)] => format!("{address}: {}", failure.text),
             several => several

@@ -2,7 +2,7 @@
 
 use crate::{
     Runtime,
-    dial::{Race, resolve},
+    dial::{dial, resolve},
     failures,
     runtime::Executor,
     socket::{Control, Health, Socket},
@@ -53,14 +53,7 @@ impl Transport {
             Some(address) => vec![address],
             None => resolve(runtime, to).await?,
         };
-        let mut race = Race::new(runtime, to, addresses);
-        let (peer, stream) = loop {
-            let (peer, socket) = race.next().await?;
-            match tls.handshake(to, socket).await {
-                Ok(stream) => break (peer, stream),
-                Err(failure) => race.failed(peer, failure),
-            }
-        };
+        let (peer, stream) = dial(runtime, tls, to, addresses).await?;
         let (socket, control) = Socket::new(stream);
         let health = control.health();
         let (requests, connection) = http2(runtime)

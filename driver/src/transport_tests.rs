@@ -268,6 +268,18 @@ async fn an_address_whose_tls_fails_hands_over_to_the_next() {
     assert_eq!(opened.unwrap().peer(), good.address());
 }
 
+#[tokio::test]
+async fn an_address_that_says_nothing_after_tcp_holds_up_the_next_for_250_ms_only() {
+    let (mute, good) = (Server::new().await, Server::new().await);
+    let runtime = Scripted::new([
+        (mute.address(), Script::Dial),
+        (good.address(), Script::Dial),
+    ]);
+    let tls = good.trust();
+    let (opened, _) = soon(async { tokio::join!(runtime.open(&tls), good.accept()) }).await;
+    assert_eq!(opened.unwrap().peer(), good.address());
+}
+
 /// The failure to open a transport to a server that accepts one connection.
 async fn refused(server: &Server, tls: &Tls, host: &str) -> Failure {
     let to = server.endpoint(host);

@@ -269,7 +269,7 @@ impl<R: Rng> Connection<R> {
                 continue;
             }
             self.advance(|phase, cx| match phase {
-                Phase::Resolving(resolving) => resolving.expire(deadline, cx),
+                Phase::Resolving(resolving) => resolving.expire(cx),
                 Phase::Selecting(selecting) => selecting.expire(deadline, cx),
                 Phase::Handshaking(handshaking) => handshaking.expire(deadline, cx),
                 Phase::Connected(connected) => connected.expire(deadline, cx),

@@ -123,9 +123,10 @@ impl Resolving {
         }
     }
 
-    pub(super) fn expire<R: Rng>(mut self, deadline: Instant, cx: &mut Context<R>) -> Phase {
+    pub(super) fn expire<R: Rng>(mut self, cx: &mut Context<R>) -> Phase {
         self.hang_up(cx);
-        let is_over = deadline >= self.lookup.end(cx);
+        // As of now, and not as of the deadline: after a pause there is no time for another try.
+        let is_over = cx.now >= self.lookup.end(cx);
         match self.step {
             Step::NameServers(_) => {
                 let cause = Some(timed_out(cx.config.timing.lookup));

@@ -140,6 +140,28 @@ fn on_a_reconnect_refused_credentials_are_a_failed_attempt() {
 }
 
 #[test]
+fn a_first_connect_that_is_cut_off_tells_how_far_it_came() {
+    let mut setup = Setup::new("chronicle://s1").exact();
+    setup.connect_timeout = Some(secs(3));
+    let mut dialling = Hand::new(start(), setup);
+    dialling.connect();
+    let transport = dialling.take_open("s1");
+    let mut proving = dialling.clone();
+    proving.open(transport);
+    for (mut hand, expected) in [
+        (dialling, "s1:35000: timed out: not open yet"),
+        (
+            proving,
+            "s1:35000: transport ended during the handshake: timed out: cut off",
+        ),
+    ] {
+        hand.wait(secs(3));
+        let text = fatal(&mut hand).unwrap().to_string();
+        assert!(text.ends_with(expected), "{text}");
+    }
+}
+
+#[test]
 fn a_first_connect_gives_up_after_thirty_seconds_and_tells_the_last_causes() {
     let mut hand = Hand::new(start(), Setup::new("chronicle://s1,s2").exact());
     hand.connect();

@@ -35,6 +35,21 @@ fn when_all_that_were_drawn_fail_the_others_are_drawn() {
 }
 
 #[test]
+fn a_server_whose_session_was_short_ranks_behind_until_the_next_session() {
+    let mut hand = hand("chronicle://s1,s2");
+    hand.connect();
+    hand.wait_until(has_dialled);
+    let transports = offer(&mut hand, &[("s1", Some(0)), ("s2", Some(9))]);
+    assert_eq!(the_chosen(&mut hand), "s1");
+    let live = pass(&mut hand, transports[0]);
+    live_on(&mut hand, live, 2);
+    hand.reply(live.transport, closed());
+    // It has the fewest clients of all now, for nobody stays.
+    hand.wait_until(has_dialled);
+    assert_eq!(dials(&mut hand), ["s2"]);
+}
+
+#[test]
 fn if_all_fail_the_attempt_fails_with_the_cause_of_each() {
     let mut hand = hand(THREE);
     hand.connect();

@@ -188,6 +188,22 @@ fn a_version_that_cannot_be_had_is_unknown_and_the_check_goes_on() {
 }
 
 #[test]
+fn a_version_that_cannot_be_had_fails_the_attempt_where_it_would_have_decided() {
+    for end in [
+        status(Code::Unavailable),
+        failed(chronicle_connection::FailureKind::Reset),
+    ] {
+        let mut hand = asked_for_the_version(&contract("17.0.0", &GAINED_FIELD));
+        let call = call(&mut hand, Request::GetVersionInfo);
+        hand.reply(call.id, end);
+        let error = the_failure(&mut hand);
+        assert_eq!(hand.state(), State::BackingOff);
+        let text = error.to_string();
+        assert!(text.contains("GetVersionInfo failed"), "{text}");
+    }
+}
+
+#[test]
 fn a_version_that_never_comes_is_unknown_when_the_time_of_the_check_is_over() {
     let mut hand = asked_for_the_version(&Contract::default());
     let call = call(&mut hand, Request::GetVersionInfo);

@@ -4,7 +4,7 @@
 use crate::help::*;
 use chronicle_connection::{
     AttemptError, Command, DnsTransport, DropCause, Endpoint, Event, FailureKind, FatalError, Host,
-    Id, LookupError, LookupErrorKind, NameServerError, Reply, Request, State, WaitReason,
+    Id, LookupError, LookupErrorKind, NameServerError, Reply, Request, State, Strategy, WaitReason,
 };
 use chronicle_simulation::{DnsQuery, Hand, Setup, incompatible, ok};
 use hickory_proto::{
@@ -175,6 +175,43 @@ fn an_answer_at_the_very_deadline_counts() {
     hand.oversleep(secs(2));
     hand.reply(query.id, servers(&query, &["s1"]));
     assert_eq!(candidates(&mut hand), [names(&["s1"])]);
+}
+
+#[test]
+fn after_a_pause_longer_than_the_lookup_no_other_try_is_imagined() {
+    let mut hand = asking(2);
+    hand.take_dns();
+    hand.oversleep(secs(60));
+    hand.input(Command::Tick);
+    let tried = no_answer(the_failure(&mut hand));
+    let tried: Vec<_> = tried.into_iter().map(|(server, _)| server).collect();
+    assert_eq!(tried, [name_server(1)]);
+}
+
+#[test]
+fn round_robin_goes_on_behind_the_server_it_chose_wherever_that_stands_now() {
+    for seed in 0..10 {
+        let setup = Setup::new(SRV_STRING).strategy(Strategy::RoundRobin);
+        let mut hand = Hand::seeded(start(), setup.exact().patient(), seed);
+        hand.connect();
+        let mut chosen = Vec::new();
+        for list in [["s1", "s2"], ["s2", "s1"], ["s1", "s2"]] {
+            let request = hand.take_name_servers();
+            hand.reply(request, Reply::NameServers(vec![name_server(1)]));
+            let query = hand.take_dns();
+            hand.reply(query.id, servers(&query, &list));
+            assert!(hand.is_cancelled(query.id));
+            hand.wait_until(has_dialled);
+            let (transport, server) = hand.find_open().unwrap();
+            hand.open(transport);
+            let live = pass(&mut hand, transport);
+            live_on(&mut hand, live, 7);
+            hand.reply(live.transport, closed());
+            chosen.push(server);
+        }
+        assert_ne!(chosen[0], chosen[1], "{chosen:?}");
+        assert_ne!(chosen[1], chosen[2], "{chosen:?}");
+    }
 }
 
 #[test]

@@ -382,3 +382,23 @@ fn a_token_of_another_server_that_is_refused_there_is_renewed_once_and_no_ping_p
     assert!(tokens <= 5, "{tokens} token requests for 5 sessions");
     assert!(connects <= 9, "{connects} connects for 5 sessions");
 }
+
+#[test]
+fn connect_waits_for_a_new_token_where_the_one_at_hand_was_lost_meanwhile() {
+    let (mut hand, live) = live_client();
+    live_on(&mut hand, live, 7);
+    hand.reply(live.transport, closed());
+    let transport = hand.take_open("s1");
+    hand.open(transport);
+    assert!(!hand.asks(Request::Token), "the old token is valid");
+    hand.input(Command::RefreshToken { rejected: 1 });
+    let reserve = hand.take(Request::Reserve, transport);
+    let check = hand.take(Request::CheckCompatibility, transport);
+    hand.reply(reserve, http(200, ""));
+    pass_check(&mut hand, check);
+    assert!(!hand.asks(Request::Connect));
+    let token = hand.take(Request::Token, transport);
+    hand.reply(token, good("t2"));
+    let connect = call(&mut hand, Request::Connect);
+    assert_eq!(authorization(&connect).as_deref(), Some("Bearer t2"));
+}
