@@ -247,7 +247,7 @@ impl Incompatible {
 const SKIP: &str = "skipCompatibilityCheck=true in the connection string";
 
 /// What became of every candidate of a failed attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttemptError {
     /// Why the servers could not be looked up, where they could not. The candidates, if there are
     /// any, are those of an earlier lookup then.

@@ -11,7 +11,7 @@ use crate::{
 };
 use chronicle_connection::{CallMetadata, Command, Failure};
 use futures_util::future::{BoxFuture, Either, select};
-use http::{Request, Response};
+use http::{Request, Response, header};
 use std::{
     fmt,
     sync::Arc,
@@ -82,7 +82,7 @@ impl<R: Runtime> Service<Request<Body>> for Channel<R> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let runtime = self.runtime.clone();
         let live = self.live.clone();
         let waits = self.waits;
@@ -95,6 +95,8 @@ impl<R: Runtime> Service<Request<Body>> for Channel<R> {
                     let (lease, metadata) = a_lease(live, waits).await?;
                     return send(lease, metadata, request).await;
                 };
+                // The client's own takes its place, or none while there is no token.
+                request.headers_mut().remove(header::AUTHORIZATION);
                 let (request, copy) = refresh.keep(request);
                 let (lease, metadata) = a_lease(live.clone(), waits).await?;
                 let refused = metadata.generation;

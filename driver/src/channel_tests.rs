@@ -100,6 +100,23 @@ async fn a_call_that_waits_outlives_the_session_it_waited_on() {
     soon(call).await.unwrap().unwrap();
 }
 
+/// Where the client has tokens, no other ever goes out in their place.
+#[tokio::test]
+async fn an_authorization_of_the_caller_does_not_go_out_while_there_is_no_token() {
+    let server = Server::new().await;
+    let (_live_sender, live) = watch::channel(Some(server.live()));
+    let (_news_sender, news) = watch::channel(());
+    let refresh = Refresh::new(Contract::default(), news);
+    let runtime = Tokio::current().unwrap();
+    let mut channel =
+        Channel::new(runtime, live, mpsc::unbounded_channel().0).refreshing(Some(refresh));
+    let request = Request::post(UNARY).header("authorization", "Bearer own");
+    let _call = tokio::spawn(channel.call(request.body(Body::empty()).unwrap()));
+    let mut peer = soon(server.accept()).await.unwrap();
+    let (request, _respond) = soon(peer.requests.recv()).await.unwrap();
+    assert!(!request.headers().contains_key("authorization"));
+}
+
 /// A server may begin an answer and only then see that it must refuse; and it may do so after a
 /// message.
 #[tokio::test]

@@ -19,7 +19,8 @@ use tonic::{Status, body::Body};
 /// request.extensions_mut().insert(Retryable);
 /// ```
 ///
-/// Its request must be one message all the same; see [`Channel`](crate::Channel).
+/// Its request must be one message all the same, and the refusal must come in the headers of the
+/// answer; see [`Channel`](crate::Channel).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retryable;
 

@@ -338,27 +338,23 @@ impl Attempt {
         }
     }
 
-    /// What is known of every candidate when the time for the first connect is up.
-    pub(super) fn cut_off(&self, chosen: Option<usize>) -> AttemptError {
-        let cause = |index, candidate: &Candidate| match candidate.link {
-            _ if candidate.out.is_some() => candidate.out.clone(),
-            Link::Dialling { .. } => Some(CandidateError::Unreachable(Failure::new(
-                FailureKind::TimedOut,
-                "not open yet",
-            ))),
-            Link::Up { .. } if chosen == Some(index) => Some(CandidateError::Closed(Failure::new(
-                FailureKind::TimedOut,
-                "cut off",
-            ))),
-            Link::Up { .. } | Link::Down => None,
-        };
-        let candidates = self.candidates.iter().enumerate();
-        AttemptError {
-            lookup: self.lookup.clone(),
-            candidates: candidates
-                .map(|(index, candidate)| (candidate.server.clone(), cause(index, candidate)))
-                .collect(),
+    /// What is known of every candidate when the time for the first connect is up: why it is out, or
+    /// was out of an earlier attempt, or how far it has come.
+    pub(super) fn cut_off(&self, chosen: Option<usize>, earlier: AttemptError) -> AttemptError {
+        let mut error = self.error();
+        error.fill_in(earlier);
+        let timed_out = |text| Failure::new(FailureKind::TimedOut, text);
+        for (index, candidate) in self.candidates.iter().enumerate() {
+            let cause = match candidate.link {
+                Link::Dialling { .. } => CandidateError::Unreachable(timed_out("not open yet")),
+                Link::Up { .. } if chosen == Some(index) => {
+                    CandidateError::Closed(timed_out("cut off"))
+                }
+                Link::Up { .. } | Link::Down => continue,
+            };
+            error.candidates[index].1.get_or_insert(cause);
         }
+        error
     }
 
     /// Every candidate is out: stop if all refused, else back off. A list that DNS did not confirm is

@@ -281,17 +281,19 @@ impl<R: Rng> Connection<R> {
 
     /// Ends the first connect, whose time is up, with an attempt in flight or not.
     fn give_up(&mut self) {
-        let mut last = match &self.phase {
-            Phase::Resolving(resolving) => resolving.error(),
-            Phase::Selecting(selecting) => selecting.attempt().cut_off(None),
-            Phase::Handshaking(handshaking) => handshaking.cut_off(),
+        let earlier = self.context.memory.last_error.take().unwrap_or_default();
+        let last = match &self.phase {
+            Phase::Resolving(resolving) => {
+                let mut last = resolving.error();
+                last.fill_in(earlier);
+                last
+            }
+            Phase::Selecting(selecting) => selecting.attempt().cut_off(None, earlier),
+            Phase::Handshaking(handshaking) => handshaking.cut_off(earlier),
             Phase::BackingOff(_) | Phase::Idle | Phase::Connected(_) | Phase::Stopped => {
-                Attempt::untried(&self.context).error()
+                Attempt::untried(&self.context).cut_off(None, earlier)
             }
         };
-        if let Some(earlier) = self.context.memory.last_error.take() {
-            last.fill_in(earlier);
-        }
         self.hang_up();
         let timeout = self.context.config.connect_timeout.unwrap_or_default();
         self.context

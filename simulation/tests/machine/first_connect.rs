@@ -148,14 +148,19 @@ fn a_first_connect_that_is_cut_off_tells_how_far_it_came() {
     let transport = dialling.take_open("s1");
     let mut proving = dialling.clone();
     proving.open(transport);
+    let mut dialling_again = dialling.clone();
+    dialling_again.reply(transport, refused());
+    dialling_again.wait_until(has_dialled);
     for (mut hand, expected) in [
         (dialling, "s1:35000: timed out: not open yet"),
+        // Why an earlier attempt failed says more.
+        (dialling_again, "s1:35000: connection refused"),
         (
             proving,
             "s1:35000: transport ended during the handshake: timed out: cut off",
         ),
     ] {
-        hand.wait(secs(3));
+        hand.wait(secs(3) - hand.elapsed());
         let text = fatal(&mut hand).unwrap().to_string();
         assert!(text.ends_with(expected), "{text}");
     }

@@ -88,8 +88,8 @@ impl Handshaking {
     }
 
     /// What is known of every candidate when the time for the first connect is up.
-    pub(super) fn cut_off(&self) -> AttemptError {
-        self.attempt.cut_off(Some(self.chosen))
+    pub(super) fn cut_off(&self, earlier: AttemptError) -> AttemptError {
+        self.attempt.cut_off(Some(self.chosen), earlier)
     }
 
     pub(super) fn hang_up<R: Rng>(&mut self, cx: &mut Context<R>) {
