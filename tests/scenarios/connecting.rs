@@ -215,16 +215,12 @@ pub(crate) async fn an_html_page_in_place_of_the_check_is_a_failure_and_no_old_s
             let page = Answer::Http(code, "<html>nginx</html>".into());
             faults.on(paths::CHECK_COMPATIBILITY).answer = Some(page);
         });
-        let timeout = Some(Duration::from_millis(300));
         let string = format!(
             "chronicle://{}/?skipTlsValidation=true",
             world.servers()[0].endpoint()
         );
         let alone = impatient(Client::<R>::builder(string.parse().unwrap()));
-        let error = world.refused(alone.connect_timeout(timeout)).await;
-        let FatalError::ConnectTimeout { last, .. } = error else {
-            panic!("{error}");
-        };
+        let last = world.failed_attempt(alone).await;
         let Some(CandidateError::Call { request, error }) = &last.candidates[0].1 else {
             panic!("{last}");
         };

@@ -3,7 +3,7 @@
 use super::world::{World, impatient, quick};
 use chronicle_connection_driver::{
     Builder, Client, ConnectError, Runtime, TlsSetupError,
-    core::{CandidateError, ConfigError, FailureKind, FatalError, TlsFailure},
+    core::{CandidateError, ConfigError, FailureKind, TlsFailure},
 };
 use chronicle_reference_server::{Alpn, ServerOptions, TlsVersions};
 use std::{
@@ -11,7 +11,6 @@ use std::{
     io::{Read as _, Write as _},
     net::TcpListener,
     thread,
-    time::Duration,
 };
 
 pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Runtime>() {
@@ -107,8 +106,7 @@ pub(crate) async fn a_server_may_ask_for_a_client_certificate<R: Runtime>() {
 
         let strange = [stranger.as_str(), &strange_key].concat();
         for builder in [world.builder(), world.builder().client_certificate(strange)] {
-            let error = world.refused(builder.connect_timeout(Some(SHORT))).await;
-            let text = error.to_string();
+            let text = world.failed_attempt(builder).await.to_string();
             assert!(
                 text.contains("asks for a client certificate"),
                 "{tls:?}: {text}"
@@ -170,8 +168,7 @@ pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Runtime>() {
         let string = format!("chronicle://{endpoint}/?skipTlsValidation={in_string}");
         let builder = impatient(Client::<R>::builder(string.parse().unwrap()))
             .skip_tls_validation(in_code)
-            .extra_roots(other.certificate_pem())
-            .connect_timeout(Some(SHORT));
+            .extra_roots(other.certificate_pem());
         let (failure, text) = tls_failure(&world, builder).await;
         assert_eq!(failure, TlsFailure::UnknownIssuer, "{text}");
     }
@@ -187,21 +184,17 @@ fn client_certificate(name: &str) -> (String, String) {
     (certificate.pem(), key.serialize_pem())
 }
 
-/// A client that validates, and gives up soon.
+/// A client that validates.
 fn validating<R: Runtime>(host: &str, port: u16) -> Builder<R> {
     let string = format!("chronicle://{host}:{port}");
-    let builder = impatient(Client::builder(string.parse().unwrap()));
-    builder.connect_timeout(Some(SHORT))
+    impatient(Client::builder(string.parse().unwrap()))
 }
 
 /// Why the only server cannot be connected, and the error's text.
 async fn tls_failure<R: Runtime>(world: &World<R>, builder: Builder<R>) -> (TlsFailure, String) {
-    let error = world.refused(builder).await;
+    let error = world.failed_attempt(builder).await;
     let text = error.to_string();
-    let FatalError::ConnectTimeout { last, .. } = error else {
-        panic!("{text}");
-    };
-    match &last.candidates[0].1 {
+    match &error.candidates[0].1 {
         Some(CandidateError::Unreachable(failure)) => match failure.kind {
             FailureKind::Tls(reason) => (reason, text),
             other => panic!("{other:?}: {text}"),
@@ -209,5 +202,3 @@ async fn tls_failure<R: Runtime>(world: &World<R>, builder: Builder<R>) -> (TlsF
         other => panic!("{other:?}"),
     }
 }
-
-const SHORT: Duration = Duration::from_millis(500);

@@ -3,8 +3,8 @@
 use chronicle_connection_driver::{
     Builder, Channel, Client, ConnectError, Events, Notice, Runtime,
     core::{
-        Backoff, ConnectionString, DropCause, Endpoint, Event, FatalError, Jitter, Selector,
-        Session, Timing,
+        AttemptError, Backoff, ConnectionString, DropCause, Endpoint, Event, FatalError, Jitter,
+        Selector, Session, Timing,
     },
 };
 use chronicle_reference_server::{
@@ -78,6 +78,26 @@ impl<R: Runtime> World<R> {
     pub(crate) async fn connect(&self) -> Client<R> {
         let connecting = self.builder().connect();
         self.soon("a session", connecting).await.unwrap()
+    }
+
+    /// How an attempt fails that would be repeated for ever.
+    pub(crate) async fn failed_attempt(&self, builder: Builder<R>) -> AttemptError {
+        let client = builder.start().unwrap();
+        let mut events = client.events();
+        let failed = async {
+            loop {
+                match events.next().await {
+                    Some(Notice::Event(Event::BackingOff {
+                        error: Some(error), ..
+                    })) => return error,
+                    Some(_) => {}
+                    None => panic!("no attempt failed"),
+                }
+            }
+        };
+        let error = self.soon("a failed attempt", failed).await;
+        client.close().await;
+        error
     }
 
     /// How a connect ends that cannot succeed.
