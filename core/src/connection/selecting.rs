@@ -31,16 +31,22 @@ enum Step {
 struct Probing {
     /// The candidates that are asked.
     pool: Vec<usize>,
-    /// When they are dialled; `None` afterwards.
-    dial_at: Option<Instant>,
-    /// When they are asked, all in the same instant; `None` afterwards.
-    ask_at: Option<Instant>,
-    /// When those that have not answered are maximally loaded.
-    deadline: Instant,
+    next: Next,
     /// When the first count came in.
     first_count: Option<Instant>,
     /// Whether stale counts were asked for once more.
     asked_again: bool,
+}
+
+/// What comes next of a probe.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// The candidates are dialled, and later asked.
+    Dial { at: Instant, ask_at: Instant },
+    /// They are asked, all in the same instant.
+    Ask { at: Instant },
+    /// Those that have not answered are maximally loaded.
+    GiveUp { at: Instant },
 }
 
 impl Selecting {
@@ -85,10 +91,10 @@ impl Selecting {
     pub(super) fn deadline(&self) -> Option<(Instant, WaitReason)> {
         let own = match &self.step {
             Step::Waiting { until } => (*until, WaitReason::SelectionWait),
-            Step::Probing(probing) => match (probing.dial_at, probing.ask_at) {
-                (Some(at), _) => (at, WaitReason::DialWait),
-                (None, Some(at)) => (at, WaitReason::SelectionWait),
-                (None, None) => (probing.deadline, WaitReason::Counts),
+            Step::Probing(probing) => match probing.next {
+                Next::Dial { at, .. } => (at, WaitReason::DialWait),
+                Next::Ask { at } => (at, WaitReason::SelectionWait),
+                Next::GiveUp { at } => (at, WaitReason::Counts),
             },
         };
         earliest([Some(own), self.attempt.deadline(WaitReason::Open)])
@@ -102,22 +108,21 @@ impl Selecting {
         let Step::Probing(probing) = &mut self.step else {
             return self.attempt.choose(cx);
         };
-        if probing.dial_at.take().is_some() {
-            for index in probing.pool.clone() {
-                self.attempt.dial(index, cx);
+        match probing.next {
+            Next::Dial { ask_at, .. } => {
+                probing.next = Next::Ask { at: ask_at };
+                for index in &probing.pool {
+                    self.attempt.dial(*index, cx);
+                }
             }
-        } else if probing.ask_at.take().is_some() {
-            // A wait that ends late gives the servers their time all the same.
-            probing.deadline = cx.now + cx.config.timing.count;
-            for index in probing.pool.clone() {
-                ask(&mut self.attempt, index, cx);
-            }
-        } else {
-            for index in probing.pool.clone() {
-                let candidate = &mut self.attempt.candidates[index];
-                candidate.stop_asking(cx);
-                if matches!(candidate.count, Count::Unasked) {
-                    candidate.count = Count::Unknown;
+            Next::Ask { .. } => probing.ask_all(&mut self.attempt, cx),
+            Next::GiveUp { .. } => {
+                for index in &probing.pool {
+                    let candidate = &mut self.attempt.candidates[*index];
+                    candidate.stop_asking(cx);
+                    if matches!(candidate.count, Count::Unasked) {
+                        candidate.count = Count::Unknown;
+                    }
                 }
             }
         }
@@ -128,7 +133,11 @@ impl Selecting {
         match self.attempt.on_link_reply(id, reply, cx) {
             LinkChange::NotMine => {}
             LinkChange::Up(index) => {
-                if let Step::Probing(Probing { ask_at: None, .. }) = self.step {
+                if let Step::Probing(Probing {
+                    next: Next::GiveUp { .. },
+                    ..
+                }) = self.step
+                {
                     ask(&mut self.attempt, index, cx);
                 }
                 return self.proceed(cx);
@@ -182,10 +191,7 @@ impl Selecting {
             .is_some_and(|first| cx.now > first + cx.config.timing.stale_count);
         if stale && !probing.asked_again {
             probing.asked_again = true;
-            probing.deadline = cx.now + cx.config.timing.count;
-            for index in probing.pool.clone() {
-                ask_again(&mut self.attempt, index, cx);
-            }
+            probing.ask_all(&mut self.attempt, cx);
             return self.proceed(cx);
         }
         self.attempt.choose(cx)
@@ -210,36 +216,40 @@ impl Probing {
         };
         Self {
             pool,
-            dial_at: Some(cx.now + dial_wait),
-            ask_at: Some(cx.now + wait),
-            deadline: cx.now + wait + cx.config.timing.count,
+            next: Next::Dial {
+                at: cx.now + dial_wait,
+                ask_at: cx.now + wait,
+            },
             first_count: None,
             asked_again: false,
         }
     }
+
+    /// Asks all that can be reached; from now on they have their time, however late it is.
+    fn ask_all<R: Rng>(&mut self, attempt: &mut Attempt, cx: &mut Context<R>) {
+        self.next = Next::GiveUp {
+            at: cx.now + cx.config.timing.count,
+        };
+        for index in &self.pool {
+            ask(attempt, *index, cx);
+        }
+    }
 }
 
-/// Asks a candidate for its count, if it can be reached.
+/// Asks a candidate for its count, or once more where it gave one, if it can be reached.
 fn ask<R: Rng>(attempt: &mut Attempt, index: usize, cx: &mut Context<R>) {
     let candidate = &mut attempt.candidates[index];
-    let (Count::Unasked, Link::Up { id: on, .. }) = (candidate.count, candidate.link) else {
+    let Link::Up { id: on, .. } = candidate.link else {
         return;
+    };
+    let before = match candidate.count {
+        Count::Unasked => None,
+        Count::Known(count) => Some(count),
+        Count::Asking { .. } | Count::Unknown => return,
     };
     candidate.count = Count::Asking {
         id: cx.http(on, Method::GET, COUNT_PATH, COUNT_LIMIT),
-        before: None,
-    };
-}
-
-/// Asks a candidate that gave a count once more, if it still can be reached.
-fn ask_again<R: Rng>(attempt: &mut Attempt, index: usize, cx: &mut Context<R>) {
-    let candidate = &mut attempt.candidates[index];
-    let (Count::Known(count), Link::Up { id: on, .. }) = (candidate.count, candidate.link) else {
-        return;
-    };
-    candidate.count = Count::Asking {
-        id: cx.http(on, Method::GET, COUNT_PATH, COUNT_LIMIT),
-        before: Some(count),
+        before,
     };
 }
 
