@@ -330,3 +330,26 @@ const CHECK_LIMIT: usize = 1024 * 1024;
 /// Real descriptor texts are below 200 KiB.
 const DESCRIPTOR_LIMIT: usize = 16 * 1024 * 1024;
 const VERSION_LIMIT: usize = 4 * 1024;
+
+#[cfg(feature = "model-checking")]
+impl Checking {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self {
+            id,
+            deadline,
+            step,
+            on,
+            authenticated,
+            answer,
+        } = self;
+        form.id(*id);
+        form.instant(*deadline);
+        match step {
+            Step::CheckCompatibility => form.value(0),
+            Step::GetDescriptorSet => form.value(1),
+            Step::GetVersionInfo { server } => form.value((2, server.descriptor_set())),
+        }
+        form.id(*on);
+        form.value((authenticated, answer));
+    }
+}

@@ -390,3 +390,59 @@ pub(super) fn read_keep_alive(message: &Bytes) -> Result<String, String> {
 }
 
 const MOST_ANSWERS: usize = 3;
+
+#[cfg(feature = "model-checking")]
+impl Connected {
+    pub(super) fn normal_form<R: Rng, H: std::hash::Hasher>(
+        &self,
+        cx: &Context<R>,
+        form: &mut crate::NormalForm<H>,
+    ) {
+        let Self {
+            session,
+            on,
+            stream,
+            first_keep_alive,
+            last_keep_alive,
+            acknowledged,
+            answers,
+            newest,
+            pending,
+            token,
+            refusal,
+        } = self;
+        let Session {
+            connection_id,
+            server,
+            peer,
+            // Rises only.
+            generation: _,
+        } = session;
+        form.name(connection_id.to_string());
+        form.value((server, peer));
+        form.id(*on);
+        form.id(*stream);
+        form.instant(*first_keep_alive);
+        form.instant(*last_keep_alive);
+        form.optional(*acknowledged, crate::NormalForm::instant);
+        let write_answer = |form: &mut crate::NormalForm<H>, answer: &Answer| {
+            let Answer {
+                id,
+                sent,
+                generation,
+            } = answer;
+            form.id(*id);
+            form.instant(*sent);
+            cx.write_generation(*generation, form);
+        };
+        form.list(answers.iter(), write_answer);
+        form.optional(newest.as_ref(), write_answer);
+        form.value(pending);
+        form.optional(token.as_ref(), |form, token| token.normal_form(form));
+        match refusal {
+            Refusal::No => form.value(0),
+            Refusal::Renewing(status) => form.value((1, status)),
+            Refusal::Retried => form.value(2),
+        }
+    }
+}

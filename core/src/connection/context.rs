@@ -26,7 +26,7 @@ pub(super) struct Context<R> {
     pub(super) memory: Memory,
     /// Where the mode of authentication is by tokens. They survive reconnects and servers.
     pub(super) tokens: Option<TokenMachine>,
-    next_id: u64,
+    pub(super) next_id: u64,
 }
 
 /// What outlives an attempt.

@@ -2,6 +2,8 @@
 //! wire-compatibility handshake").
 
 mod authenticating;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 
 use super::{
     Phase, WaitReason,
