@@ -10,6 +10,7 @@
 //! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
 //! scenario twice to prove it.
 
+mod explore;
 mod hand;
 mod machine;
 mod setup;
@@ -17,6 +18,9 @@ mod trace;
 mod wire;
 mod world;
 
+pub use explore::{
+    Counterexample, Draws, Exploration, Path, Progress, Report, Start, explorations,
+};
 pub use hand::{DnsQuery, Hand};
 pub use machine::{Checks, Machine, Violation};
 pub use setup::Setup;

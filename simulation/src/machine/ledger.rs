@@ -1,5 +1,6 @@
 //! What a machine has open and in flight, seen from outside, and the rules that hold for it.
 
+mod normal_form;
 mod rules;
 mod session;
 

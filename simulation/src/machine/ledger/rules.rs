@@ -3,7 +3,7 @@
 use super::{Broken, Ledger, Phase, Reserve, Transport};
 use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
 use chronicle_connection::{Call, Connection, Event, Id, Output, Request, Session, State};
-use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
 use std::time::Instant;
 
 impl Ledger {
@@ -52,10 +52,10 @@ impl Ledger {
     }
 
     /// What holds once everything has been put out.
-    pub(in crate::machine) fn settled(
+    pub(in crate::machine) fn settled<R: Rng>(
         &self,
         now: Instant,
-        connection: &Connection<ChaCha8Rng>,
+        connection: &Connection<R>,
     ) -> Result<(), Broken> {
         let (state, deadline) = (connection.state(), connection.poll_timeout());
         let (shown, holds_nothing) = match &state {
