@@ -33,7 +33,8 @@ use std::{
 /// - with outputs queued the deadline is not later than `now`, once drained it is;
 /// - no request is forgotten without a `Cancel` or a `Close`;
 /// - replies to unknown or finished ids change nothing and are counted, and so do extra ticks;
-/// - after a `Close` nothing follows but `Cancel`, `Close` and one `Closed`.
+/// - after a `Close` nothing follows but `Cancel`, `Close` and one `Closed`, and after a `Failed`
+///   nothing at all.
 ///
 /// A rule that is broken panics with the end of the trace, so that no scenario can forget to look.
 #[derive(Debug, Clone)]

@@ -76,7 +76,7 @@ fn setup(string: &str) -> Setup {
     Setup::new(string).patient()
 }
 
-/// A contract with something that the text of a good old server lacks, so that the versions decide.
+/// A contract with a field that the text of a good old server lacks, so that the versions decide.
 fn newer_contract() -> Contract {
     let text = "syntax = \"proto3\";\npackage a;\nmessage M { string b = 1; }\n\
         service S { rpc Call (M) returns (M); }\n";

@@ -3,7 +3,7 @@
 use super::{
     Draws,
     draws::Script,
-    replies::{Answer, Asked, Servers, What, answers, opened},
+    replies::{Answer, Asked, Servers, What, answers, opened, spoils},
 };
 use crate::{
     Checks, Machine, Setup, Trace, Violation, id_of, request_of, trace::render_input,
@@ -146,7 +146,7 @@ impl Life {
                 // The question follows from the state of the lookup, but for its number.
                 What::Dns { question: _ } => form.value(1),
                 What::Dialled => form.value(2),
-                What::Open => form.value(3),
+                What::Open { is_spoilt } => form.value((3, is_spoilt)),
                 What::Call {
                     request,
                     has_message,
@@ -329,14 +329,20 @@ impl Life {
         let Some(at) = self.asked.iter().position(|asked| asked.id == *id) else {
             return;
         };
+        if spoils(&self.asked[at].what, reply) {
+            let on = self.asked[at].on;
+            for transport in self.asked.iter_mut().filter(|one| Some(one.id) == on) {
+                transport.what = What::Open { is_spoilt: true };
+            }
+        }
         // A reply of the wrong kind ends nothing: the machine has to.
         let is_over = match (&mut self.asked[at].what, reply) {
             (What::NameServers, Reply::NameServers(_))
             | (What::NameServers | What::Dns { .. } | What::Dialled, Reply::Failed(_))
-            | (What::Open, Reply::Closed(_))
+            | (What::Open { .. }, Reply::Closed(_))
             | (What::Call { .. }, Reply::Failed(_)) => true,
             (what @ What::Dialled, Reply::Opened { .. }) => {
-                *what = What::Open;
+                *what = What::Open { is_spoilt: false };
                 false
             }
             (
@@ -367,7 +373,7 @@ impl Life {
                     | Reply::Failed(_) => false,
                 }
             }
-            (What::NameServers | What::Dns { .. } | What::Dialled | What::Open, _) => false,
+            (What::NameServers | What::Dns { .. } | What::Dialled | What::Open { .. }, _) => false,
         };
         if is_over {
             self.forget(*id);
@@ -398,14 +404,16 @@ impl Life {
             Output::Cancel(id) | Output::Close(id) => return self.forget(*id),
             Output::Event(_) => return,
         };
-        if let Some(id) = id_of(output) {
+        // What was sent on a transport that had ended before the machine knew comes to nothing.
+        let is_lost = on.is_some_and(|on| self.asked.iter().all(|one| one.id != on));
+        if let Some(id) = id_of(output).filter(|_| !is_lost) {
             self.asked.push(Asked { id, on, what });
         }
     }
 
     /// What was asked for is over, and all that was asked for on it.
     fn forget(&mut self, id: Id) {
-        let is_transport = |one: &Asked| matches!(one.what, What::Dialled | What::Open);
+        let is_transport = |one: &Asked| matches!(one.what, What::Dialled | What::Open { .. });
         if self
             .asked
             .iter()

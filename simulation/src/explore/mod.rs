@@ -259,4 +259,4 @@ impl fmt::Debug for Exploration {
 const STABLE_AFTER: u64 = 8;
 
 /// Any state is but a few attempts from a session.
-const LONGEST_WAY: usize = 200;
+const LONGEST_WAY: usize = 60;

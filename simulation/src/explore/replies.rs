@@ -33,7 +33,10 @@ pub(super) enum What {
     /// A transport that is not open yet.
     Dialled,
     /// A transport that is open.
-    Open,
+    Open {
+        /// Whether its server has said something that makes it, rightly, unfit for a session.
+        is_spoilt: bool,
+    },
     Call {
         request: Request,
         /// Whether a message of the answer has come.
@@ -58,11 +61,12 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Which of the answers a good server gives next; `None` where it need not say anything.
+    /// Which of the answers a good server gives next; `None` where it need not say anything. (What
+    /// is good of a server that has turned out unfit is that it goes.)
     pub(super) fn good(self, asked: &What) -> Option<usize> {
         match asked {
             What::NameServers | What::Dns { .. } | What::Dialled => Some(0),
-            What::Open => None,
+            What::Open { is_spoilt } => is_spoilt.then_some(0),
             What::Call {
                 request,
                 has_message,
@@ -98,10 +102,10 @@ pub(super) fn answers(asked: &What) -> Vec<Answer> {
             ("refused", failed(FailureKind::Refused)),
             ("of the wrong kind", Reply::GoingAway { code: 0 }),
         ],
-        What::Open => vec![
+        What::Open { .. } => vec![
+            ("closed", Reply::Closed(failure(FailureKind::Reset))),
             ("GOAWAY without error", Reply::GoingAway { code: 0 }),
             ("GOAWAY with an error", Reply::GoingAway { code: 2 }),
-            ("closed", Reply::Closed(failure(FailureKind::Reset))),
             ("open once more", opened()),
         ],
         What::Call {
@@ -114,6 +118,24 @@ pub(super) fn answers(asked: &What) -> Vec<Answer> {
     answers
         .map(|(meaning, reply)| Answer { meaning, reply })
         .collect()
+}
+
+/// Whether a reply to a check is one after which the server is unfit, or may be.
+pub(super) fn spoils(asked: &What, reply: &Reply) -> bool {
+    let What::Call {
+        request: Request::CheckCompatibility | Request::GetDescriptorSet | Request::GetVersionInfo,
+        has_message,
+        ..
+    } = asked
+    else {
+        return false;
+    };
+    let Reply::Message(message) = reply else {
+        return false;
+    };
+    let good = answers(asked).into_iter().next().map(|good| good.reply);
+    let is_good = matches!(good, Some(Reply::Message(good)) if good == *message);
+    *has_message || !is_good
 }
 
 type Meant = (&'static str, Reply);
@@ -139,10 +161,10 @@ fn call_answers(request: Request, connection_id: &str) -> Vec<Meant> {
             ("no verdict", Reply::Message(Bytes::from_static(&[0xff]))),
         ],
         Request::GetDescriptorSet => vec![
-            ("its text", text(&ModelConfig::default().schema)),
+            ("its text", text(&good_text())),
             ("OK", ok()),
             ("unknown method", status(Code::Unimplemented)),
-            ("a text that lacks all", text(FOREIGN_TEXT)),
+            ("a text without the session", text(APPLICATION)),
             ("no text", text("")),
         ],
         Request::GetVersionInfo => vec![
@@ -252,6 +274,10 @@ fn failure(kind: FailureKind) -> Failure {
     Failure::new(kind, "")
 }
 
+fn good_text() -> String {
+    format!("{}\n{APPLICATION}", ModelConfig::default().schema)
+}
+
 fn text(text: &str) -> Reply {
     wire::message(&DescriptorSetResponse {
         schema_definition: text.to_owned(),
@@ -270,5 +296,6 @@ const TOKEN: &str = r#"{"access_token":"t","expires_in":4}"#;
 
 const WRONG_SECRET: &str = r#"{"error":"invalid_client"}"#;
 
-const FOREIGN_TEXT: &str = "syntax = \"proto3\";\npackage a;\nmessage M {}\n\
+/// What an application adds to the contract of its server.
+const APPLICATION: &str = "syntax = \"proto3\";\npackage a;\nmessage M {}\n\
     service S { rpc Call (M) returns (M); }\n";

@@ -1,6 +1,6 @@
 //! The normal form of the books: two states with different books are two states.
 
-use super::{Ledger, Pending, Phase, Reserve, Transport};
+use super::{Check, Ledger, Pending, Phase, Reserve, Transport};
 use chronicle_connection::{Id, NormalForm};
 use std::{collections::BTreeMap, hash::Hasher, time::Instant};
 
@@ -22,15 +22,18 @@ impl Ledger {
             sessions,
             // Of the last input, and forgotten with the next.
             may_be_dropped: _,
+            gone: _,
             opened_late: _,
+            is_overdue: _,
             // Counted in what is written of the past.
             aged: _,
             was_refused,
             is_closing,
             is_closed,
+            has_failed,
         } = self;
         form.count_from(now);
-        form.value((was_refused, is_closing, is_closed));
+        form.value((was_refused, is_closing, is_closed, has_failed));
         form.optional(*lookup, NormalForm::id);
         sessions.normal_form(self.stamp(now), form);
         in_order(transports, form, |form, transport| {
@@ -39,16 +42,21 @@ impl Ledger {
                 dialled,
                 phase,
                 reserve,
-                check_passed,
+                check,
             } = transport;
-            form.value((to, check_passed));
-            form.instant(*dialled);
+            form.value(to);
+            form.value(self.stamp(now).since(*dialled));
             match phase {
                 Phase::Dialling => form.value(0),
                 Phase::Open(peer) => form.value((1, peer)),
                 Phase::Late => form.value(2),
                 Phase::GoingAway => form.value(3),
             }
+            form.value(match check {
+                Check::NotPassed => 0,
+                Check::Readable => 1,
+                Check::Passed => 2,
+            });
             form.value(match reserve {
                 Reserve::NotMade => 0,
                 Reserve::Pending => 1,
@@ -65,8 +73,6 @@ impl Ledger {
             } = request;
             form.id(*on);
             form.value((what, is_compatible));
-            // Some rules count by the clock alone, others with the time slept.
-            form.instant(sent.at);
             form.value(self.stamp(now).since(*sent));
             form.optional(connection_id.clone(), NormalForm::name);
         });
