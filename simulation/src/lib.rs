@@ -6,6 +6,9 @@
 //!   control of each reply.
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
+//! - [`Exploration`] gives one machine every order of inputs, breadth first, with states told apart
+//!   by their [normal form](chronicle_connection::NormalForm): what it finds is a shortest way to
+//!   break a rule. `cargo run --release -p chronicle-simulation --example explore` runs all of them.
 //!
 //! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
 //! scenario twice to prove it.

@@ -31,20 +31,22 @@ use std::{fmt, rc::Rc, time::Instant};
 /// - the last reply once more, and a transport that opens when nobody waits for it any more;
 /// - every command, and every draw of its generator.
 ///
-/// All that now; what a good server says, and `Connect` and `Close`, also after the deadline, in
-/// one go with it; a good reply also exactly at the deadline. Time passes by ticks: a second, to the
-/// deadline, or a minute beyond it.
+/// All of it at the moment of the state. What a good server says comes also exactly at the deadline,
+/// and just after it to a machine that was not woken; so late come `Connect` and `Close` as well.
+/// Time passes by ticks: after a second, at the deadline, and a minute after it; and by suspensions.
 ///
-/// What can be told apart of two states is in their [normal form](Machine::normal_form); of those
-/// that are alike, the first is gone on from. So the exploration to a depth covers all that so many
-/// inputs can bring about, and of all lives that break a rule it finds a shortest.
+/// Two states are one where their [normal forms](Machine::normal_form) are, told apart by 128 bits
+/// of a hash. So an exploration to some depth covers all that so many inputs can bring about, and a
+/// counterexample is as short as any.
 ///
-/// The rules are those of the [`Machine`], on every step, and in each state:
+/// The rules are those of the [`Machine`] by its books, and those given to [`rule`](Self::rule), on
+/// every step. And in each state:
 /// - waking up for nothing, and late replies, leave the normal form as it is, and waking up half way
 ///   to the deadline makes no difference to what the deadline does;
-/// - something is always waited for, unless the machine is idle or stopped;
-/// - from here on, good answers lead to a session (or to the end, where the time for the first
-///   connect is limited).
+/// - there is a deadline, unless the machine is idle or stopped: it never waits for ever;
+/// - from here on, good answers alone lead to a session (or to the end, where the time for the first
+///   connect is limited). What breaks a rule of the machine on that way is told with the good
+///   answers, though other inputs might break it sooner.
 ///
 /// ```
 /// use chronicle_simulation::{Exploration, Setup, Start};
@@ -70,7 +72,6 @@ pub struct Exploration {
     rules: Vec<Rule>,
 }
 
-/// A rule of one exploration, on every step.
 type Rule = Rc<dyn Fn(&Machine<Draws>, &[Output]) -> Result<(), String>>;
 
 /// Where an exploration starts: so far along a life in which all goes well.

@@ -52,15 +52,16 @@ fn after(exploration: &Exploration, life: &Life, choice: &str) -> Life {
 }
 
 #[test]
-fn every_exploration_is_sound_to_a_small_depth() {
+fn every_exploration_is_sound_as_far_as_a_test_has_time() {
     let mut all = BTreeSet::new();
     for exploration in explorations(start()) {
         assert!(all.insert(exploration.name().to_owned()), "{exploration:?}");
-        match exploration.run(2, |_| true) {
+        let has_time = |progress: &Progress| progress.depth < 2 || progress.transitions < 2_000;
+        match exploration.run(usize::MAX, has_time) {
             Ok(report) => {
                 println!("{}: {report}", exploration.name());
-                assert_eq!(report.progress.depth, 2);
-                assert!(report.progress.transitions > 20, "{report}");
+                assert!(report.progress.depth >= 2, "{report}");
+                assert!(report.progress.transitions >= 2_000, "{report}");
             }
             Err(counterexample) => panic!("{counterexample}"),
         }
