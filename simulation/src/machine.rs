@@ -6,7 +6,7 @@ mod tests;
 
 use crate::{Setup, Trace, trace::render_output};
 use chronicle_connection::{
-    CallMetadata, Command, Connection, Input, NormalForm, Output, State, Stats, WaitReason,
+    CallMetadata, Command, Config, Connection, Input, NormalForm, Output, State, Stats, WaitReason,
 };
 use ledger::{Broken, Ledger};
 use rand_chacha::ChaCha8Rng;
@@ -14,6 +14,7 @@ use rand_core::{Rng, SeedableRng as _};
 use std::{
     fmt,
     hash::Hasher,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -90,7 +91,19 @@ impl Machine {
     /// # Panics
     /// Where the setup is not valid.
     pub fn new(name: &str, setup: &Setup, seed: u64, now: Instant) -> Self {
-        Self::with_rng(name, setup, ChaCha8Rng::seed_from_u64(seed), now)
+        Self::sharing(name, setup, setup.config().into(), seed, now)
+    }
+
+    /// Builds a machine that shares the configuration of its setup with others.
+    pub(crate) fn sharing(
+        name: &str,
+        setup: &Setup,
+        config: Arc<Config>,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Self::of(name, setup, config, rng, now)
     }
 }
 
@@ -100,9 +113,13 @@ impl<R: Rng + Clone> Machine<R> {
     /// # Panics
     /// Where the setup is not valid.
     pub fn with_rng(name: &str, setup: &Setup, rng: R, now: Instant) -> Self {
+        Self::of(name, setup, setup.config().into(), rng, now)
+    }
+
+    fn of(name: &str, setup: &Setup, config: Arc<Config>, rng: R, now: Instant) -> Self {
         Self {
             name: name.to_owned(),
-            connection: Connection::new(setup.config(), setup.contract.clone(), rng, now),
+            connection: Connection::new(config, setup.contract.clone(), rng, now),
             ledger: Ledger::new(setup.timing.clone(), setup.skips_check()),
             checks: Checks::default(),
             now,

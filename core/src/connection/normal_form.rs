@@ -22,6 +22,7 @@ impl<R: Rng> Connection<R> {
         let Self {
             context,
             phase,
+            due,
             given,
             // The time slept only tells the two clocks apart. It matters by itself at its cap, 100
             // years.
@@ -30,6 +31,10 @@ impl<R: Rng> Connection<R> {
         form.count_from(context.now);
         // Other than zero where time ran backwards.
         form.instant(given.checked_add(*ahead).unwrap_or(*given));
+        form.optional(*due, |form, (at, reason)| {
+            form.instant(at);
+            form.value(reason);
+        });
         context.normal_form(form);
         match phase {
             Phase::Idle => form.value(0),
@@ -69,6 +74,7 @@ impl<R: Rng> Context<R> {
     fn normal_form<H: Hasher>(&self, form: &mut NormalForm<H>) {
         let Self {
             config,
+            strategy,
             contract: _,
             rng: _,
             now: _,
@@ -79,7 +85,7 @@ impl<R: Rng> Context<R> {
             tokens,
             next_id: _,
         } = self;
-        match &config.strategy {
+        match strategy {
             Strategy::LeastConnections { .. } | Strategy::RoundRobin | Strategy::Random => {}
             Strategy::Custom(selector) => form.value(format!("{selector:?}")),
         }
@@ -102,7 +108,7 @@ impl<R: Rng> Context<R> {
         // From the ceiling on, all rungs are one.
         form.value(config.backoff.wait(step.saturating_add(1)));
         form.value(failed);
-        if matches!(config.strategy, Strategy::RoundRobin) {
+        if matches!(strategy, Strategy::RoundRobin) {
             form.value(round_robin);
         }
         form.value(fresh_reconnect);
