@@ -336,44 +336,36 @@ impl Life {
             }
         }
         // A reply of the wrong kind ends nothing: the machine has to.
-        let is_over = match (&mut self.asked[at].what, reply) {
-            (What::NameServers, Reply::NameServers(_))
-            | (What::NameServers | What::Dns { .. } | What::Dialled, Reply::Failed(_))
-            | (What::Open { .. }, Reply::Closed(_))
-            | (What::Call { .. }, Reply::Failed(_)) => true,
-            (what @ What::Dialled, Reply::Opened { .. }) => {
-                *what = What::Open { is_spoilt: false };
-                false
-            }
-            (
-                What::Call {
-                    request,
-                    has_message,
-                    ..
-                },
-                reply,
-            ) => {
-                let is_http = matches!(request, Request::Count | Request::Reserve | Request::Token);
-                // Of a check it decides what comes next, and of nothing else.
-                *has_message |= matches!(reply, Reply::Message(_))
-                    && matches!(
-                        request,
-                        Request::CheckCompatibility
-                            | Request::GetDescriptorSet
-                            | Request::GetVersionInfo
-                    );
-                match reply {
-                    Reply::Http(_) => is_http,
-                    Reply::Finished(_) => !is_http,
-                    Reply::NameServers(_)
-                    | Reply::Opened { .. }
-                    | Reply::GoingAway { .. }
-                    | Reply::Closed(_)
-                    | Reply::Message(_)
-                    | Reply::Failed(_) => false,
+        let what = &mut self.asked[at].what;
+        let is_over = match what {
+            What::NameServers => matches!(reply, Reply::NameServers(_) | Reply::Failed(_)),
+            What::Dns { .. } => matches!(reply, Reply::Failed(_)),
+            What::Dialled => {
+                if matches!(reply, Reply::Opened { .. }) {
+                    *what = What::Open { is_spoilt: false };
                 }
+                matches!(reply, Reply::Failed(_))
             }
-            (What::NameServers | What::Dns { .. } | What::Dialled | What::Open { .. }, _) => false,
+            What::Open { .. } => matches!(reply, Reply::Closed(_)),
+            What::Call {
+                request,
+                has_message,
+                ..
+            } => match request {
+                Request::Count | Request::Reserve | Request::Token => {
+                    matches!(reply, Reply::Http(_) | Reply::Failed(_))
+                }
+                Request::CheckCompatibility
+                | Request::GetDescriptorSet
+                | Request::GetVersionInfo => {
+                    // It decides what a good server says next, and with other calls it does not.
+                    *has_message |= matches!(reply, Reply::Message(_));
+                    matches!(reply, Reply::Finished(_) | Reply::Failed(_))
+                }
+                Request::Connect | Request::KeepAlive => {
+                    matches!(reply, Reply::Finished(_) | Reply::Failed(_))
+                }
+            },
         };
         if is_over {
             self.forget(*id);

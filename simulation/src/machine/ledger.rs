@@ -264,9 +264,10 @@ impl Ledger {
                     && in_time
                     && pending.is_compatible
                 {
-                    transport.check = match pending.what {
-                        Request::CheckCompatibility => Check::Passed,
-                        _ => Check::Readable,
+                    transport.check = if pending.what == Request::CheckCompatibility {
+                        Check::Passed
+                    } else {
+                        Check::Readable
                     };
                 }
                 self.end(id);

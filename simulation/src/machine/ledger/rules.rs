@@ -100,18 +100,7 @@ impl Ledger {
 
     fn is_silent_after_the_end(&mut self, output: &Output) -> Result<(), Broken> {
         let is_allowed = match output {
-            Output::Cancel(_) | Output::Close(_) => true,
-            Output::NameServers { .. }
-            | Output::Dns { .. }
-            | Output::Open { .. }
-            | Output::Http { .. }
-            | Output::Unary(_)
-            | Output::ServerStream(_)
-            | Output::Event(_)
-                if self.has_failed =>
-            {
-                false
-            }
+            Output::Cancel(_) | Output::Close(_) => return Ok(()),
             Output::Event(Event::Closed) => {
                 let is_first = !self.is_closed;
                 self.is_closed = true;
@@ -126,7 +115,7 @@ impl Ledger {
             // What was due before the `Close` came happened before it.
             Output::Event(_) => !self.is_closing || self.is_overdue && !self.is_closed,
         };
-        Broken::unless(is_allowed, || {
+        Broken::unless(is_allowed && !self.has_failed, || {
             format!("around the end: {}", render_output(output))
         })
     }
