@@ -15,11 +15,17 @@ use crate::{
     LookupError, Reply, Servers, Strategy,
 };
 use rand_core::Rng;
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    mem,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) candidates: Vec<Candidate>,
+    /// Whether the random wait was taken, which comes before anybody is asked for a count.
+    pub(super) has_waited: bool,
     /// Why the candidates are those of an earlier lookup.
     lookup: Option<Box<LookupError>>,
 }
@@ -114,6 +120,7 @@ impl Attempt {
         };
         Self {
             candidates: servers.iter().map(untried).collect(),
+            has_waited: false,
             lookup,
         }
     }
@@ -210,6 +217,14 @@ impl Attempt {
             }
             (Count::Unasked, Link::Down) => None,
         }
+    }
+
+    /// Draws the random wait of this attempt, which is taken once.
+    pub(super) fn take_wait<R: Rng>(&mut self, cx: &mut Context<R>) -> Duration {
+        if mem::replace(&mut self.has_waited, true) {
+            return Duration::ZERO;
+        }
+        random::duration(&mut cx.rng, Duration::ZERO, cx.config.timing.selection_wait)
     }
 
     pub(super) fn dial<R: Rng>(&mut self, index: usize, cx: &mut Context<R>) {

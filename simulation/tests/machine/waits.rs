@@ -42,6 +42,42 @@ fn each_client_draws_its_own_wait_from_the_whole_range() {
 }
 
 #[test]
+fn servers_that_rank_behind_are_not_probed_before_the_wait_either() {
+    // S2: the jitter stands before every probe, not only the first. Here it is the first of its
+    // attempt, since the one server that has not failed was chosen without a probe.
+    let waits: Vec<Duration> = (0..1000)
+        .map(|seed| {
+            let mut hand = Hand::seeded(start(), Setup::new(THREE).patient(), seed);
+            hand.connect();
+            hand.wait_until(has_dialled);
+            for server in ["s1", "s2"] {
+                let transport = hand.take_open(server);
+                hand.open(transport);
+            }
+            let third = hand.take_open("s3");
+            hand.reply(third, refused());
+            hand.wait_until(|hand| hand.asks(Request::Count));
+            for ask in asked(&hand, Request::Count) {
+                hand.reply(ask, http(200, "1"));
+            }
+            for _ in 0..2 {
+                let check = asked(&hand, Request::CheckCompatibility);
+                hand.reply(check[check.len() - 1], status(Code::Unavailable));
+            }
+            assert_eq!(hand.state(), State::BackingOff);
+            hand.take_all();
+            hand.wait_until(has_dialled);
+            assert_eq!(dials(&mut hand.clone()), ["s3"], "alone in the best rank");
+            let third = hand.take_open("s3");
+            hand.reply(third, refused());
+            let began = hand.elapsed();
+            dial_and_ask(&mut hand).1 - began
+        })
+        .collect();
+    assert_uniform(&waits);
+}
+
+#[test]
 fn the_dials_come_at_a_uniform_moment_within_the_wait() {
     let mut shares = [0; 5];
     for seed in 0..1000 {
