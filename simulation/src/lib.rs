@@ -23,6 +23,7 @@ pub use setup::Setup;
 pub use trace::Trace;
 pub use wire::{compatible, http, id_of, incompatible, keep_alive, ok, request_of, status};
 pub use world::{
-    Arrival, Client, ClientId, Fault, Host, Latency, Load, Network, PartitionId, Reachable,
-    Recording, Server, ServerId, SessionChange, World, replay,
+    Arrival, Client, ClientId, Disorder, DnsAnswer, DnsFaults, Fault, Forgery, Host, Latency, Load,
+    NameServerId, Network, PartitionId, Reachable, Recording, Server, ServerId, SessionChange,
+    Told, World, replay,
 };
