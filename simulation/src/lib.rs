@@ -13,6 +13,7 @@
 mod hand;
 mod machine;
 mod setup;
+pub mod swarm;
 mod trace;
 mod wire;
 mod world;

@@ -211,8 +211,20 @@ impl World {
     /// # Panics
     /// Where a rule is broken, as [`run_for`](Self::run_for) does.
     pub fn command(&mut self, client: ClientId, command: Command) {
-        self.deliver(client, command.into());
+        self.try_command(client, command).ok();
         self.must_hold();
+    }
+
+    /// Gives a client a command, at this moment.
+    ///
+    /// # Errors
+    /// Where a rule is broken, now or before.
+    pub fn try_command(&mut self, client: ClientId, command: Command) -> Result<(), Violation> {
+        self.deliver(client, command.into());
+        match &self.violation {
+            Some(violation) => Err(violation.clone()),
+            None => Ok(()),
+        }
     }
 
     /// Since the start of the world.

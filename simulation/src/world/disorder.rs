@@ -73,6 +73,12 @@ impl World {
         }
     }
 
+    /// How many transports of a client are open, as far as anything passes on them.
+    pub fn live_transports(&self, client: ClientId) -> usize {
+        let transports = self.clients[client.0].transports.iter();
+        transports.filter(|(_, one)| !one.is_black_hole).count()
+    }
+
     /// When a reply arrives that the network alone would bring at an instant, after all that it must
     /// not overtake. A second copy is on its way then, too, where one is drawn.
     pub(super) fn in_disorder(
