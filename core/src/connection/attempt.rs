@@ -16,7 +16,6 @@ use crate::{
 };
 use rand_core::Rng;
 use std::{
-    mem,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -24,8 +23,8 @@ use std::{
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) candidates: Vec<Candidate>,
-    /// Whether the random wait was taken, which comes before anybody is asked for a count.
-    pub(super) has_waited: bool,
+    /// When the random wait is over, which comes before anybody is asked for a count.
+    pub(super) wait_over: Option<Instant>,
     /// Why the candidates are those of an earlier lookup.
     lookup: Option<Box<LookupError>>,
 }
@@ -120,7 +119,7 @@ impl Attempt {
         };
         Self {
             candidates: servers.iter().map(untried).collect(),
-            has_waited: false,
+            wait_over: None,
             lookup,
         }
     }
@@ -219,12 +218,11 @@ impl Attempt {
         }
     }
 
-    /// Draws the random wait of this attempt, which is taken once.
-    pub(super) fn take_wait<R: Rng>(&mut self, cx: &mut Context<R>) -> Duration {
-        if mem::replace(&mut self.has_waited, true) {
-            return Duration::ZERO;
-        }
-        random::duration(&mut cx.rng, Duration::ZERO, cx.config.timing.selection_wait)
+    /// When the random wait of this attempt is over. It is drawn once.
+    pub(super) fn wait_over<R: Rng>(&mut self, cx: &mut Context<R>) -> Instant {
+        let longest = cx.config.timing.selection_wait;
+        let draw = || cx.now + random::duration(&mut cx.rng, Duration::ZERO, longest);
+        *self.wait_over.get_or_insert_with(draw)
     }
 
     pub(super) fn dial<R: Rng>(&mut self, index: usize, cx: &mut Context<R>) {

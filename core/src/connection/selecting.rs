@@ -63,21 +63,31 @@ impl Selecting {
         if !fresh_reconnect {
             return attempt.choose(cx);
         }
-        let until = cx.now + attempt.take_wait(cx);
+        let until = attempt.wait_over(cx);
         let step = Step::Waiting { until };
         Phase::Selecting(Self { attempt, step })
     }
 
-    /// Probes candidates that were not probed yet; without a wait, where this attempt had its wait.
+    /// Probes candidates that were not probed yet, when the wait of this attempt is over.
     pub(super) fn probe<R: Rng>(
         mut attempt: Attempt,
         pool: Vec<usize>,
         cx: &mut Context<R>,
     ) -> Phase {
-        let wait = attempt.take_wait(cx);
+        let is_first = attempt.wait_over.is_none();
+        let ask_at = attempt.wait_over(cx).max(cx.now);
         // Within the wait, so that the handshakes hide in it and do not come in a burst either.
-        let dial_wait = random::duration(&mut cx.rng, Duration::ZERO, wait);
-        let probing = Probing::new(pool, dial_wait, wait, cx);
+        let longest = if is_first {
+            ask_at - cx.now
+        } else {
+            Duration::ZERO
+        };
+        let dial_at = cx.now + random::duration(&mut cx.rng, Duration::ZERO, longest);
+        let next = Next::Dial {
+            at: dial_at,
+            ask_at,
+        };
+        let probing = Probing::new(pool, next, cx);
         Phase::Selecting(Self {
             attempt,
             step: Step::Probing(probing),
@@ -203,12 +213,7 @@ impl Selecting {
 }
 
 impl Probing {
-    fn new<R: Rng>(
-        pool: Vec<usize>,
-        dial_wait: Duration,
-        wait: Duration,
-        cx: &mut Context<R>,
-    ) -> Self {
+    fn new<R: Rng>(pool: Vec<usize>, next: Next, cx: &mut Context<R>) -> Self {
         let pool = match cx.config.strategy {
             Strategy::LeastConnections {
                 max_probes: Some(most),
@@ -220,10 +225,7 @@ impl Probing {
         };
         Self {
             pool,
-            next: Next::Dial {
-                at: cx.now + dial_wait,
-                ask_at: cx.now + wait,
-            },
+            next,
             first_count: None,
             asked_again: false,
         }

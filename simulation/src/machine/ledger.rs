@@ -66,6 +66,10 @@ pub(super) struct Ledger {
     was_refused: bool,
     is_closing: bool,
     is_closed: bool,
+    /// Gave up for good; there is nothing to close then.
+    gave_up: bool,
+    /// Deadlines were overdue, and what they start comes before what the input at hand does.
+    was_overdue: bool,
 }
 
 /// A transport that is dialling or open.
@@ -76,6 +80,8 @@ struct Transport {
     phase: Phase,
     reserve: Reserve,
     check_passed: bool,
+    /// The server told its contract, which the client compares by itself.
+    told_contract: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +134,8 @@ impl Ledger {
             was_refused: false,
             is_closing: false,
             is_closed: false,
+            gave_up: false,
+            was_overdue: false,
         }
     }
 
@@ -162,6 +170,7 @@ impl Ledger {
     pub(super) fn input(&mut self, now: Instant, input: &Input, overdue: bool) {
         self.may_be_dropped.clear();
         self.opened_late = None;
+        self.was_overdue = overdue;
         let is_sleep = matches!(input, Input::Command(Command::Slept(_)));
         self.attempts.input(overdue && is_sleep);
         let now = self.stamp(now);
@@ -175,7 +184,7 @@ impl Ledger {
                 };
                 self.sessions.look(now, self.timing.keep_alive);
             }
-            Input::Command(Command::Close) => self.is_closing = true,
+            Input::Command(Command::Close) => self.is_closing |= !self.gave_up,
             Input::Command(Command::Connect) => {
                 self.choices.told(now);
                 self.attempts.hurried();
@@ -269,7 +278,10 @@ impl Ledger {
                 let in_time = now.since(pending.sent) <= self.timing.check;
                 let passed = status.code == Code::Ok;
                 if let Some(transport) = self.transports.get_mut(&pending.on) {
-                    transport.check_passed |= passed && in_time && pending.is_compatible;
+                    let is_good = passed && in_time && pending.is_compatible;
+                    let by_server = pending.what == Request::CheckCompatibility;
+                    transport.check_passed |= is_good && by_server;
+                    transport.told_contract |= is_good && !by_server;
                 }
                 self.end(id);
             }

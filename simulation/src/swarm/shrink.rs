@@ -131,7 +131,7 @@ impl Shrinking {
             },
             |scenario| {
                 let listed = scenario.listed.clone();
-                for client in &mut scenario.clients {
+                for client in scenario.clients.iter_mut().filter(|_| !listed.is_empty()) {
                     client.finds = Finds::List(listed.clone());
                 }
             },

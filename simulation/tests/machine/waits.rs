@@ -1,9 +1,9 @@
 //! The wait at the start of a selection, and the dials within it.
 
 use crate::help::*;
-use chronicle_connection::{Backoff, Code, Jitter, Request, State, WaitReason};
+use chronicle_connection::{Backoff, Code, Jitter, Request, State, Strategy, WaitReason};
 use chronicle_simulation::{Hand, Setup, http, request_of, status};
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 /// When a machine dials and when it asks for counts, all transports being open at once.
 fn dial_and_ask(hand: &mut Hand) -> (Duration, Duration) {
@@ -72,6 +72,30 @@ fn servers_that_rank_behind_are_not_probed_before_the_wait_either() {
             hand.reply(third, refused());
             let began = hand.elapsed();
             dial_and_ask(&mut hand).1 - began
+        })
+        .collect();
+    assert_uniform(&waits);
+}
+
+#[test]
+fn servers_that_are_drawn_after_all_others_failed_are_not_probed_before_the_end_of_the_wait() {
+    let strategy = Strategy::LeastConnections {
+        max_probes: NonZeroUsize::new(2),
+    };
+    let waits: Vec<Duration> = (0..1000)
+        .map(|seed| {
+            let setup = Setup::new("chronicle://s1,s2,s3,s4").strategy(strategy.clone());
+            let mut hand = Hand::seeded(start(), setup, seed);
+            hand.connect();
+            hand.wait_until(has_dialled);
+            while let Some((transport, _)) = hand.find_open() {
+                hand.reply(transport, refused());
+                if has_dialled(&hand) {
+                    break;
+                }
+            }
+            // The others are dialled at once, to be asked when the wait is over that stands already.
+            dial_and_ask(&mut hand).1
         })
         .collect();
     assert_uniform(&waits);

@@ -35,6 +35,7 @@ impl Ledger {
                     phase: Phase::Dialling,
                     reserve: Reserve::NotMade,
                     check_passed: false,
+                    told_contract: false,
                 };
                 self.transports.insert(*id, transport);
                 Ok(())
@@ -96,7 +97,8 @@ impl Ledger {
         Broken::unless(stray.is_none(), || {
             format!("{stray:?} is in flight while {state:?}")
         })?;
-        Broken::unless(self.is_closed || !self.is_closing, || {
+        let is_done = self.is_closed || self.gave_up;
+        Broken::unless(is_done || !self.is_closing, || {
             "told to close, and no `Closed` followed".to_owned()
         })?;
         let has_winner = self.transports.values().any(|one| one.check_passed)
@@ -124,8 +126,8 @@ impl Ledger {
             | Output::Open { .. }
             | Output::Http { .. }
             | Output::Unary(_)
-            | Output::ServerStream(_)
-            | Output::Event(_) => !self.is_closing,
+            | Output::ServerStream(_) => !self.is_closing,
+            Output::Event(_) => !self.is_closing || self.was_overdue && !self.is_closed,
         };
         Broken::unless(is_allowed, || {
             format!("around `Close`: {}", render_output(output))
@@ -163,7 +165,7 @@ impl Ledger {
                 Broken::unless(transport.reserve == Reserve::Over, || {
                     "`Connect` before the reservation was over".to_owned()
                 })?;
-                Broken::unless(transport.check_passed || self.check_is_skipped, || {
+                Broken::unless(transport.is_proven() || self.check_is_skipped, || {
                     "`Connect` without a passed check on its transport".to_owned()
                 })?;
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
@@ -263,7 +265,10 @@ impl Ledger {
                 self.choices.fails(server);
                 Ok(())
             }
-            Event::Failed(error) => self.choices.gives_up(stamp, error),
+            Event::Failed(error) => {
+                self.gave_up = true;
+                self.choices.gives_up(stamp, error)
+            }
             Event::Closed => {
                 self.sessions.stopped();
                 Ok(())
@@ -288,7 +293,7 @@ impl Ledger {
             let text = "connected without a live `Connect` stream";
             return Err(Broken(text.to_owned()));
         };
-        Broken::unless(transport.check_passed || self.check_is_skipped, || {
+        Broken::unless(transport.is_proven() || self.check_is_skipped, || {
             "connected without a passed check on the transport".to_owned()
         })?;
         let is_its_server = transport.to == session.server;
@@ -315,6 +320,13 @@ fn belongs(state: &State, what: Request) -> bool {
         State::Connected(_) => {
             matches!(what, Request::Connect | Request::KeepAlive | Request::Token)
         }
+    }
+}
+
+impl Transport {
+    /// Whether its server was seen to say what lets a client connect.
+    fn is_proven(&self) -> bool {
+        self.check_passed || self.told_contract
     }
 }
 
