@@ -125,11 +125,11 @@ impl Attempt {
     }
 
     /// The candidates of the best rank that are not out: those that have not failed since the last
-    /// session, or else the others.
+    /// session, nor had a session that was too short since the last stable one; or else the others.
     pub(super) fn pool<R>(&self, cx: &Context<R>) -> Vec<usize> {
         let (failed, unfailed): (Vec<_>, Vec<_>) = (0..self.candidates.len())
             .filter(|index| self.candidates[*index].out.is_none())
-            .partition(|index| cx.memory.failed.contains(&self.candidates[*index].server));
+            .partition(|index| cx.memory.ranks_behind(&self.candidates[*index].server));
         if unfailed.is_empty() {
             failed
         } else {

@@ -17,6 +17,8 @@ enum Fate {
     Stops,
     /// Anything but connected.
     Fails,
+    /// Nobody can tell.
+    Open,
 }
 
 /// Lets time pass until everybody must be where they belong, and looks.
@@ -75,6 +77,7 @@ fn has_met(play: &Play<'_>, client: ClientId, fate: Fate) -> bool {
             | State::Connected(_),
         ) => false,
         (Fate::Fails, state) => !matches!(state, State::Connected(_)),
+        (Fate::Open, _) => true,
     }
 }
 
@@ -200,8 +203,19 @@ impl Scenario {
             Proven::Yes if any_fits => Fate::Connects,
             Proven::Yes if all_differ && sound.len() == candidates.len() => Fate::Stops,
             Proven::No if any_fits => Fate::Stops,
+            Proven::Never if self.has_false_tokens() => Fate::Open,
             Proven::Yes | Proven::No | Proven::Never => Fate::Fails,
         }
+    }
+
+    /// Whether somebody hands out tokens that no server knows.
+    fn has_false_tokens(&self) -> bool {
+        self.actions.iter().any(|(_, action)| {
+            matches!(
+                action,
+                Action::GoesWrong(_, Wrong::Asked(Request::Token, _))
+            )
+        })
     }
 
     /// Whether anything goes wrong by then.

@@ -10,6 +10,8 @@ pub(super) struct Choices {
     candidates: Vec<Endpoint>,
     /// Chosen in vain since the last session.
     failed: BTreeSet<Endpoint>,
+    /// Had a session too short to be stable, since the last stable one.
+    unstable: BTreeSet<Endpoint>,
     /// Chosen in vain in this attempt.
     out: BTreeSet<Endpoint>,
     /// Their transport did not come about in this attempt, or ended.
@@ -29,6 +31,7 @@ impl Choices {
         Self {
             candidates: Vec::new(),
             failed: BTreeSet::new(),
+            unstable: BTreeSet::new(),
             out: BTreeSet::new(),
             gone: BTreeSet::new(),
             incompatible: BTreeSet::new(),
@@ -75,9 +78,13 @@ impl Choices {
         self.out.insert(server.clone());
     }
 
-    /// A session was too short to be stable.
-    pub(super) fn was_unstable(&mut self, server: &Endpoint) {
-        self.failed.insert(server.clone());
+    /// A session ended.
+    pub(super) fn lost(&mut self, server: &Endpoint, was_stable: bool) {
+        if was_stable {
+            self.unstable.clear();
+        } else {
+            self.unstable.insert(server.clone());
+        }
     }
 
     pub(super) fn connected(&mut self) {
@@ -92,11 +99,12 @@ impl Choices {
             format!("{server} is chosen, which is no candidate or out")
         })?;
         let is_better = |other: &&Endpoint| {
-            let seen = [&self.failed, &self.out, &self.gone];
+            let seen = [&self.failed, &self.unstable, &self.out, &self.gone];
             seen.iter().all(|seen| !seen.contains(other))
         };
         let better = self.candidates.iter().find(is_better);
-        Broken::unless(!self.failed.contains(server) || better.is_none(), || {
+        let ranks_behind = self.failed.contains(server) || self.unstable.contains(server);
+        Broken::unless(!ranks_behind || better.is_none(), || {
             let better = better.map(ToString::to_string).unwrap_or_default();
             format!("{server} is chosen, which failed since the last session; {better} did not")
         })

@@ -247,9 +247,7 @@ impl Ledger {
                     .disconnected(stamp, session, *lasted, stable_after);
                 let was_stable = ended?;
                 self.attempts.lost(was_stable);
-                if !was_stable {
-                    self.choices.was_unstable(&session.server);
-                }
+                self.choices.lost(&session.server, was_stable);
                 self.ended_on = self.session_on.take();
                 Ok(())
             }
