@@ -45,6 +45,11 @@ impl<H: Hasher> NormalForm<H> {
         self.value((ahead, ago));
     }
 
+    /// Writes an instant that matters until it has come: those of the past are all alike.
+    pub fn ahead(&mut self, at: Instant) {
+        self.instant(at.max(self.now));
+    }
+
     /// Writes an id, as its number.
     pub fn id(&mut self, id: Id) {
         let number = self.number(id);

@@ -17,6 +17,7 @@ mod explore;
 mod hand;
 mod machine;
 mod setup;
+pub mod swarm;
 mod trace;
 mod wire;
 mod world;
@@ -32,6 +33,7 @@ pub use wire::{
     compatible, connection_id_of, http, id_of, incompatible, keep_alive, ok, request_of, status,
 };
 pub use world::{
-    Arrival, Client, ClientId, Fault, Host, Latency, Load, Network, PartitionId, Reachable,
-    Recording, Server, ServerId, SessionChange, World, replay,
+    Arrival, Client, ClientId, Disorder, DnsAnswer, DnsFaults, Fault, Forgery, Host, Latency, Load,
+    NameServerId, Network, PartitionId, Reachable, Recording, Server, ServerId, SessionChange,
+    Told, World, replay,
 };

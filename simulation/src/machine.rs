@@ -29,7 +29,14 @@ use std::{
 /// - one session at a time, reported exactly while it lasts, each with a fresh id;
 /// - a session whose keep-alives or acknowledged answers are older than the threshold is gone, and
 ///   the deadline of a live one is never later than that;
-/// - nothing is open and nothing in flight while idle, backing off or stopped;
+/// - nothing is open and nothing in flight while idle, backing off or stopped, nothing but what the
+///   state is for in any other, and the transport of a session ends with it;
+/// - a selection that probes has a random wait, no longer than the longest and drawn anew, and so has
+///   the first of each reconnect; no probe comes before its end;
+/// - the waits between attempts are those of the ladder, and are kept;
+/// - a server that failed since the last session is not chosen while there is one that did not;
+/// - nobody gives up but for what servers were seen to say, or for the time of the first connect;
+/// - no event shows a secret;
 /// - a lookup waits for one answer at a time, exactly while resolving;
 /// - with outputs queued the deadline is not later than `now`, once drained it is;
 /// - no request is forgotten without a `Cancel` or a `Close`;
@@ -120,7 +127,7 @@ impl<R: Rng + Clone> Machine<R> {
         Self {
             name: name.to_owned(),
             connection: Connection::new(config, setup.contract.clone(), rng, now),
-            ledger: Ledger::new(setup.timing.clone(), setup.skips_check()),
+            ledger: Ledger::new(setup),
             checks: Checks::default(),
             now,
         }

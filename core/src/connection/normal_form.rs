@@ -99,6 +99,7 @@ impl<R: Rng> Context<R> {
             attempt: _,
             step,
             failed,
+            unstable,
             round_robin,
             fresh_reconnect,
             connect_deadline,
@@ -107,7 +108,7 @@ impl<R: Rng> Context<R> {
         } = memory;
         // From the ceiling on, all rungs are one.
         form.value(config.backoff.wait(step.saturating_add(1)));
-        form.value(failed);
+        form.value((failed, unstable));
         if matches!(strategy, Strategy::RoundRobin) {
             form.value(round_robin);
         }

@@ -16,7 +16,7 @@ pub fn explorations(began: Instant) -> Vec<Exploration> {
     let mut all = Vec::new();
     for (count, servers) in [(1, "s1"), (2, "s1,s2"), (3, "s1,s2,s3")] {
         for strategy in ["least-connections", "round-robin"] {
-            for (auth, credentials) in [("no credentials", ""), ("tokens", "id:secret@")] {
+            for (auth, credentials) in [("no credentials", ""), ("tokens", "id:s3cr3t@")] {
                 let name = format!("{count} by {strategy}, {auth}");
                 let setup = setup(&format!(
                     "chronicle://{credentials}{servers}?loadBalancer={strategy}"
@@ -26,7 +26,7 @@ pub fn explorations(began: Instant) -> Vec<Exploration> {
         }
     }
     let two = |start: &str, at| explore(start, setup("chronicle://s1,s2")).from(at);
-    let tokens = |start: &str, at| explore(start, setup("chronicle://id:secret@s1")).from(at);
+    let tokens = |start: &str, at| explore(start, setup("chronicle://id:s3cr3t@s1")).from(at);
     let old = |start: &str, string, at| {
         let mut setup = setup(string);
         setup.contract = newer_contract();
@@ -61,7 +61,7 @@ pub fn explorations(began: Instant) -> Vec<Exploration> {
         ),
         old(
             "version of an old server",
-            "chronicle://id:secret@s1",
+            "chronicle://id:s3cr3t@s1",
             Start::Asked(Request::GetVersionInfo),
         ),
         srv("lookup", Start::Idle),

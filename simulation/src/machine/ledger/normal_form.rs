@@ -20,6 +20,12 @@ impl Ledger {
             requests,
             lookup,
             sessions,
+            session_on,
+            ended_on,
+            attempts,
+            choices,
+            // Looked for in events, and changed by nothing else than tokens.
+            secrets: _,
             // Of the last input, and forgotten with the next.
             may_be_dropped: _,
             gone: _,
@@ -35,7 +41,12 @@ impl Ledger {
         form.count_from(now);
         form.value((was_refused, is_closing, is_closed, has_failed));
         form.optional(*lookup, NormalForm::id);
+        form.optional(*session_on, NormalForm::id);
+        let ended_on = ended_on.filter(|id| transports.contains_key(id));
+        form.optional(ended_on, NormalForm::id);
         sessions.normal_form(self.stamp(now), form);
+        attempts.normal_form(self.stamp(now), form);
+        choices.normal_form(self.stamp(now), form);
         in_order(transports, form, |form, transport| {
             let Transport {
                 to,

@@ -1,6 +1,6 @@
 //! What each output must be by the books, and what must hold once all of them are out.
 
-use super::{Broken, Check, Ledger, Phase, Reserve, Transport};
+use super::{Broken, Check, Ledger, Pending, Phase, Reserve, Transport};
 use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
 use chronicle_connection::{
     Call, Connection, Endpoint, Event, Id, Output, Request, Session, State,
@@ -23,12 +23,14 @@ impl Ledger {
             })?;
         }
         self.is_silent_after_the_end(output)?;
+        let stamp = self.stamp(now);
         match output {
             Output::NameServers { id } | Output::Dns { id, .. } => {
                 let is_only = self.lookup.replace(*id).is_none();
                 Broken::unless(is_only, || "two requests of a lookup at a time".to_owned())
             }
             Output::Open { id, to } => {
+                self.attempts.dials(stamp)?;
                 let transport = Transport {
                     to: to.clone(),
                     dialled: self.stamp(now),
@@ -55,7 +57,7 @@ impl Ledger {
 
     /// What holds once everything has been put out.
     pub(in crate::machine) fn settled<R: Rng>(
-        &self,
+        &mut self,
         now: Instant,
         connection: &Connection<R>,
     ) -> Result<(), Broken> {
@@ -79,19 +81,34 @@ impl Ledger {
             deadline.is_some() == connection.wait_reason().is_some(),
             || "a deadline without a reason, or the other way round".to_owned(),
         )?;
+        let stamped = deadline.map(|deadline| self.stamp(deadline));
+        self.attempts.settled(
+            self.stamp(now),
+            &state,
+            stamped.zip(connection.wait_reason()),
+        )?;
+        self.choices.settled(&state, stamped)?;
+        let ended = self.ended_on;
+        let is_closed = ended.is_none_or(|id| !self.transports.contains_key(&id));
+        Broken::unless(is_closed, || {
+            "the transport of a session outlives it".to_owned()
+        })?;
+        let mut in_flight = self.requests.values();
+        let stray = in_flight.find(|one| !belongs(&state, one.what));
+        Broken::unless(stray.is_none(), || {
+            format!("{stray:?} is in flight while {state:?}")
+        })?;
         let is_over = self.is_closed || self.has_failed;
         Broken::unless(is_over || !self.is_closing, || {
             "told to close, and no `Closed` followed".to_owned()
         })?;
-        let has_winner = self
-            .transports
-            .values()
-            .any(|one| one.check == Check::Passed)
-            || self
-                .requests
-                .values()
-                .any(|one| one.what == Request::Connect);
-        Broken::unless(self.transports.len() == 1 || !has_winner, || {
+        // While one is being selected there are many transports, and no need to look at each.
+        let has_rivals = self.transports.len() > 1 && state != State::Selecting;
+        let has_won = |one: &Transport| one.check == Check::Passed;
+        let registers = |one: &Pending| one.what == Request::Connect;
+        let has_winner = has_rivals
+            && (self.transports.values().any(has_won) || self.requests.values().any(registers));
+        Broken::unless(!has_winner, || {
             "transports that lost are open beside the one whose check has passed".to_owned()
         })?;
         self.sessions
@@ -169,10 +186,8 @@ impl Ledger {
                 })?;
                 Broken::unless(is_only, || "a second token request in flight".to_owned())?;
             }
-            Request::Count
-            | Request::CheckCompatibility
-            | Request::GetDescriptorSet
-            | Request::GetVersionInfo => {}
+            Request::Count => self.attempts.probes(self.stamp(now))?,
+            Request::CheckCompatibility | Request::GetDescriptorSet | Request::GetVersionInfo => {}
         }
         let pending = self.pending(output, what, on, now);
         self.requests.insert(id, pending);
@@ -214,39 +229,65 @@ impl Ledger {
 
     fn close(&mut self, id: Id) -> Result<(), Broken> {
         self.requests.retain(|_, pending| pending.on != id);
-        let is_open = self.transports.remove(&id).is_some();
+        let closed = self.transports.remove(&id);
+        if let Some(given_up) = closed.as_ref().filter(|one| one.phase == Phase::Dialling) {
+            self.choices.is_gone(&given_up.to);
+        }
+        let is_open = closed.is_some();
         let may = is_open || self.may_be_dropped.contains(&id) || self.opened_late == Some(id);
         Broken::unless(may, || format!("{id} is closed and not open"))
     }
 
     fn event(&mut self, now: Instant, event: &Event) -> Result<(), Broken> {
+        self.secrets.are_kept_by(event)?;
+        let stamp = self.stamp(now);
         match event {
-            Event::Connected(session) => self.connected(now, session),
+            Event::Connected(session) => {
+                self.choices.connected();
+                self.connected(now, session)
+            }
             Event::Disconnected {
                 session, lasted, ..
             } => {
-                let now = self.stamp(now);
-                self.sessions.disconnected(now, session, *lasted)
+                let stable_after = self.timing.stable_after;
+                let ended = self
+                    .sessions
+                    .disconnected(stamp, session, *lasted, stable_after);
+                let was_stable = ended?;
+                self.attempts.lost(was_stable);
+                self.choices.lost(&session.server, was_stable);
+                self.ended_on = self.session_on.take();
+                Ok(())
+            }
+            Event::BackingOff { wait, .. } => {
+                self.choices.end();
+                self.attempts.backs_off(stamp, *wait)
+            }
+            Event::Resolving { .. } => self.attempts.begins(stamp),
+            Event::Connecting { candidates, .. } => {
+                self.choices.begins(candidates);
+                self.attempts.selects();
+                self.attempts.begins(stamp)
+            }
+            Event::Selected { server, .. } => self.choices.chooses(server),
+            Event::CandidateFailed { server, .. } => {
+                self.choices.fails(server);
+                Ok(())
+            }
+            Event::Failed(error) => {
+                self.has_failed = true;
+                self.choices.gives_up(stamp, error)
             }
             Event::Closed => {
                 self.sessions.stopped();
                 Ok(())
             }
             Event::Compatible { server, .. } => self.compatible(server),
-            Event::Resolving { .. }
-            | Event::LookupTryFailed { .. }
+            Event::LookupTryFailed { .. }
             | Event::Resolved { .. }
             | Event::LastGoodListUsed { .. }
-            | Event::Connecting { .. }
-            | Event::Selected { .. }
             | Event::ReserveFailed { .. }
-            | Event::Token { .. }
-            | Event::CandidateFailed { .. }
-            | Event::BackingOff { .. } => Ok(()),
-            Event::Failed(_) => {
-                self.has_failed = true;
-                Ok(())
-            }
+            | Event::Token { .. } => Ok(()),
         }
     }
 
@@ -287,7 +328,20 @@ impl Ledger {
         Broken::unless(waited <= self.timing.first_keep_alive, || {
             format!("connected {waited:?} after `Connect`")
         })?;
+        self.session_on = Some(connect.on);
         self.sessions.connected(now, sent, session)
+    }
+}
+
+/// Whether a request may be in flight in a state.
+fn belongs(state: &State, what: Request) -> bool {
+    match state {
+        State::Idle | State::Resolving | State::BackingOff | State::Stopped => false,
+        State::Selecting => what == Request::Count,
+        State::Handshaking { .. } => !matches!(what, Request::Count | Request::KeepAlive),
+        State::Connected(_) => {
+            matches!(what, Request::Connect | Request::KeepAlive | Request::Token)
+        }
     }
 }
 
