@@ -1,8 +1,8 @@
 //! What is going to happen, in order.
 
 use super::{ClientId, ServerId, TransportKey, serve::Ask};
-use chronicle_connection::{Endpoint, Id, Reply};
-use std::{collections::BTreeMap, time::Instant};
+use chronicle_connection::{Id, Reply};
+use std::{cmp::Reverse, collections::BinaryHeap, time::Instant};
 
 /// Something that happens at an instant.
 #[derive(Debug, Clone)]
@@ -10,10 +10,11 @@ pub(super) enum Happening {
     ClientWakes(ClientId),
     ClientResumes(ClientId),
     ServerWakes(ServerId),
+    ServerResumes(ServerId),
     DialArrives {
         client: ClientId,
         id: Id,
-        to: Endpoint,
+        server: ServerId,
     },
     RequestArrives(Ask),
     /// A server that took its time.
@@ -32,32 +33,42 @@ pub(super) enum Happening {
     },
 }
 
-/// Names what is planned, so that it can be taken back.
-pub(super) type Plan = (Instant, u64);
-
 /// By instant, then in the order of planning.
+///
+/// What happens is kept apart from the heap, so that the heap moves small things only.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
-    planned: BTreeMap<Plan, Happening>,
+    heap: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    planned: Vec<Option<Happening>>,
+    free: Vec<usize>,
     sequence: u64,
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, at: Instant, happening: Happening) -> Plan {
-        let plan = (at, self.sequence);
+    pub(super) fn push(&mut self, at: Instant, happening: Happening) {
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.planned[slot] = Some(happening);
+                slot
+            }
+            None => {
+                self.planned.push(Some(happening));
+                self.planned.len() - 1
+            }
+        };
+        self.heap.push(Reverse((at, self.sequence, slot)));
         self.sequence += 1;
-        self.planned.insert(plan, happening);
-        plan
-    }
-
-    pub(super) fn remove(&mut self, plan: Plan) {
-        self.planned.remove(&plan);
     }
 
     /// The next that happens at `until` or before.
     pub(super) fn pop_until(&mut self, until: Instant) -> Option<(Instant, Happening)> {
-        let first = self.planned.first_entry()?;
-        let (at, _) = *first.key();
-        (at <= until).then(|| (at, first.remove()))
+        let Reverse((at, _, slot)) = *self.heap.peek()?;
+        if at > until {
+            return None;
+        }
+        self.heap.pop();
+        self.free.push(slot);
+        let happening = self.planned[slot].take()?;
+        Some((at, happening))
     }
 }
