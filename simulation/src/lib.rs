@@ -6,10 +6,13 @@
 //!   control of each reply.
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
+//! - [`Fleet`] fills a world with clients and servers, plays a [`Scenario`] and gives a [`Report`],
+//!   plain data.
 //!
 //! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
 //! scenario twice to prove it.
 
+mod fleet;
 mod hand;
 mod machine;
 mod setup;
@@ -17,6 +20,10 @@ mod trace;
 mod wire;
 mod world;
 
+pub use fleet::{
+    Balancing, Comparison, Fleet, FleetError, Group, Mark, Outage, Progress, Report, Sample,
+    Scenario, Spread, Summary, Times, Variant,
+};
 pub use hand::{DnsQuery, Hand};
 pub use machine::{Checks, Machine, Violation};
 pub use setup::Setup;

@@ -1,0 +1,77 @@
+//! The sessions of a fleet, followed.
+
+use super::Times;
+use crate::{ClientId, SessionChange};
+use std::{mem, time::Duration};
+
+/// Follows the sessions of a fleet.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Rising.
+    clients: Vec<ClientId>,
+    /// For each client, since when it has no session.
+    away_since: Vec<Option<Duration>>,
+    had_session: Vec<bool>,
+    sessions: usize,
+    connecting: Vec<Duration>,
+    reconnecting: Vec<Duration>,
+    /// How many changes were seen.
+    seen: usize,
+}
+
+impl Watch {
+    pub(super) fn new(clients: Vec<ClientId>) -> Self {
+        Self {
+            away_since: vec![None; clients.len()],
+            had_session: vec![false; clients.len()],
+            clients,
+            sessions: 0,
+            connecting: Vec::new(),
+            reconnecting: Vec::new(),
+            seen: 0,
+        }
+    }
+
+    /// A client is told to connect.
+    pub(super) fn starts(&mut self, client: usize, at: Duration) {
+        self.away_since[client] = Some(at);
+    }
+
+    /// Takes in what has happened since the last time, of all that has happened.
+    pub(super) fn look(&mut self, changes: &[SessionChange]) {
+        for change in &changes[self.seen..] {
+            if let Ok(client) = self.clients.binary_search(&change.client) {
+                self.change(client, change);
+            }
+        }
+        self.seen = changes.len();
+    }
+
+    /// How many clients have a session.
+    pub(super) fn sessions(&self) -> usize {
+        self.sessions
+    }
+
+    /// How long connecting and reconnecting took.
+    pub(super) fn times(&mut self) -> (Times, Times) {
+        let connecting = mem::take(&mut self.connecting);
+        let reconnecting = mem::take(&mut self.reconnecting);
+        (Times::of(connecting), Times::of(reconnecting))
+    }
+
+    fn change(&mut self, client: usize, change: &SessionChange) {
+        if !change.is_up {
+            self.sessions -= 1;
+            self.away_since[client] = Some(change.at);
+            return;
+        }
+        self.sessions += 1;
+        let Some(since) = self.away_since[client].take() else {
+            return;
+        };
+        match mem::replace(&mut self.had_session[client], true) {
+            true => self.reconnecting.push(change.at - since),
+            false => self.connecting.push(change.at - since),
+        }
+    }
+}
