@@ -7,7 +7,7 @@
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
 //! - [`Fleet`] fills a world with clients and servers, plays a [`Scenario`] and gives a [`Report`],
-//!   plain data.
+//!   plain data that [`plot`] draws.
 //!
 //! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
 //! scenario twice to prove it.
@@ -15,6 +15,7 @@
 mod fleet;
 mod hand;
 mod machine;
+pub mod plot;
 mod setup;
 mod trace;
 mod wire;

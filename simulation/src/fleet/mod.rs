@@ -2,7 +2,7 @@
 //! shows.
 //!
 //! A [`Fleet`] says how many there are and what happens; [`Fleet::run`] plays it in a
-//! [`World`](crate::World) and gives a [`Report`]. A
+//! [`World`](crate::World) and gives a [`Report`], plain data that [`plot`](crate::plot) draws. A
 //! [`Comparison`] plays variants of one fleet with one seed.
 //!
 //! ```
@@ -35,7 +35,7 @@ pub use run::Progress;
 
 use crate::Violation;
 use chronicle_connection::Strategy;
-use std::{fmt, num::NonZeroUsize, str::FromStr};
+use std::{fmt, num::NonZeroUsize};
 
 /// A fleet, and what happens to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,18 +226,6 @@ impl Scenario {
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Scenario {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|one| one.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("there is no scenario {text}; there are {names}")
-        })
     }
 }
 
