@@ -176,7 +176,7 @@ pub enum Scenario {
     Crash,
     /// Half of the clients cannot reach half of the servers for half a minute.
     Partition,
-    /// One server goes down and up every few seconds.
+    /// One server goes down and up every few seconds while clients start.
     Flap,
 }
 
@@ -217,7 +217,8 @@ impl Scenario {
                  servers; 110 s"
             }
             Self::Flap => {
-                "from 20 s to 80 s one server dies every 6 s and is back, empty, 3 s later; 120 s"
+                "half of the clients start; from 20 s to 80 s the others do, while one server dies every \
+                 6 s and is back, empty, 3 s later; 120 s"
             }
         }
     }

@@ -127,7 +127,7 @@ impl Plan {
             self.steps.push((secs(at), Step::Crash(0)));
             self.steps.push((secs(at + 3), Step::Start(0)));
         }
-        self.mark(20, 80, "s1 goes down and up");
+        self.mark(20, 80, "s1 goes down and up, and half of the clients start");
         self.duration = secs(120);
     }
 
@@ -141,15 +141,17 @@ impl Plan {
 }
 
 /// A cold start is at one instant. Elsewhere clients start one by one in ten seconds, so that a
-/// fleet has settled when something happens to it.
+/// fleet has settled when something happens to it. A server that flaps is a temptation to those who
+/// choose, so half of the fleet does so meanwhile.
 fn start_of(fleet: &Fleet, client: usize) -> Duration {
-    match fleet.scenario {
-        Scenario::ColdStart => Duration::ZERO,
-        Scenario::RollingRestart | Scenario::Crash | Scenario::Partition | Scenario::Flap => {
-            let share = client as f64 / fleet.clients as f64;
-            Duration::from_micros((share * 10e6) as u64)
-        }
-    }
+    let share = client as f64 / fleet.clients as f64;
+    let seconds = match fleet.scenario {
+        Scenario::ColdStart => 0.0,
+        Scenario::RollingRestart | Scenario::Crash | Scenario::Partition => share * 10.0,
+        Scenario::Flap if share < 0.5 => share * 20.0,
+        Scenario::Flap => 20.0 + (share - 0.5) * 120.0,
+    };
+    Duration::from_micros((seconds * 1e6) as u64)
 }
 
 fn secs(seconds: u64) -> Duration {

@@ -21,6 +21,8 @@ pub struct Report {
     pub connecting: Times,
     /// From the end of a session to the next session of the same client, for each that followed.
     pub reconnecting: Times,
+    /// Every session that came up, in order: when, and with which server, from zero.
+    pub new_sessions: Vec<(Duration, usize)>,
     /// For each server, what hit it in each second, as far as anything did.
     pub loads: Vec<Vec<Load>>,
     /// How many clients had no session at the end.
@@ -159,6 +161,15 @@ impl Report {
     /// How clients were spread at the end.
     pub fn final_spread(&self) -> Option<Spread> {
         self.samples.last().and_then(|sample| sample.spread)
+    }
+
+    /// How far the fullest server was from the emptiest in the middle one of all samples, by that
+    /// distance; the lower of two.
+    pub fn median_range(&self) -> Option<usize> {
+        let spreads = self.samples.iter().filter_map(|sample| sample.spread);
+        let mut ranges: Vec<usize> = spreads.map(|spread| spread.range()).collect();
+        ranges.sort_unstable();
+        ranges.get(ranges.len().saturating_sub(1) / 2).copied()
     }
 
     /// The sample in which the fullest server was furthest from the emptiest, the first of them.

@@ -59,6 +59,7 @@ impl Fleet {
             samples,
             connecting,
             reconnecting,
+            new_sessions: run.watch.new_sessions(run.world.session_changes()),
             loads: run.loads(),
             away: self.clients - run.watch.sessions(),
         })
@@ -107,12 +108,12 @@ impl Run {
             ..ModelConfig::default()
         };
         let servers = (0..fleet.servers).map(|_| world.add_server_with(model.clone()));
-        let servers = servers.collect();
+        let servers: Vec<ServerId> = servers.collect();
         let mut rng = ChaCha8Rng::seed_from_u64(fleet.seed);
         let clients = (0..fleet.clients).map(|_| world.add_client(fleet.setup(&mut rng)));
         let clients: Vec<ClientId> = clients.collect();
         Self {
-            watch: Watch::new(clients.clone()),
+            watch: Watch::new(clients.clone(), servers.clone()),
             clients,
             servers,
             is_up: vec![true; fleet.servers],

@@ -1,7 +1,7 @@
 //! The sessions of a fleet, followed.
 
 use super::Times;
-use crate::{ClientId, SessionChange};
+use crate::{ClientId, ServerId, SessionChange};
 use std::{mem, time::Duration};
 
 /// Follows the sessions of a fleet.
@@ -9,6 +9,8 @@ use std::{mem, time::Duration};
 pub(super) struct Watch {
     /// Rising.
     clients: Vec<ClientId>,
+    /// Rising.
+    servers: Vec<ServerId>,
     /// For each client, since when it has no session.
     away_since: Vec<Option<Duration>>,
     had_session: Vec<bool>,
@@ -20,11 +22,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(clients: Vec<ClientId>) -> Self {
+    pub(super) fn new(clients: Vec<ClientId>, servers: Vec<ServerId>) -> Self {
         Self {
             away_since: vec![None; clients.len()],
             had_session: vec![false; clients.len()],
             clients,
+            servers,
             sessions: 0,
             connecting: Vec::new(),
             reconnecting: Vec::new(),
@@ -50,6 +53,16 @@ impl Watch {
     /// How many clients have a session.
     pub(super) fn sessions(&self) -> usize {
         self.sessions
+    }
+
+    /// Every session that came up, of all that has happened: when, and with which server.
+    pub(super) fn new_sessions(&self, changes: &[SessionChange]) -> Vec<(Duration, usize)> {
+        let new = changes.iter().filter(|change| change.is_up);
+        let pairs = new.filter_map(|change| {
+            let server = self.servers.binary_search(&change.server).ok()?;
+            Some((change.at, server))
+        });
+        pairs.collect()
     }
 
     /// How long connecting and reconnecting took.

@@ -4,7 +4,7 @@ use super::{
     panel::Panel,
     style::LINES,
     svg::{Anchor, Svg},
-    words::{count, time, trimmed},
+    words::{count, time},
 };
 use crate::fleet::Report;
 
@@ -42,9 +42,9 @@ fn all(has_reconnects: bool) -> Vec<(&'static str, Measure)> {
             let range = report.final_spread()?.range() as f64;
             Some((range, count(range)))
         }),
-        ("deviation at the end, clients", |report| {
-            let deviation = report.final_spread()?.deviation;
-            Some((deviation, trimmed(deviation, 1)))
+        ("spread, median over time, clients", |report| {
+            let range = report.median_range()?;
+            Some((range as f64, count(range as f64)))
         }),
     ];
     let connecting: [(&str, Measure); 2] = [

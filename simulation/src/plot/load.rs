@@ -21,7 +21,7 @@ pub(super) fn worst_seconds(report: &Report, width: f64) -> Panel {
     let top = panel.at;
     for (kind, name) in Report::LOADS.into_iter().enumerate() {
         let values: Vec<u32> = worst.iter().map(|all| all[kind]).collect();
-        let bars = bars(name, &values, summaries[kind], kind, cell);
+        let bars = bars(name, &values, summaries[kind], cell);
         let (column, row) = (kind % columns, kind / columns);
         let x = column as f64 * (cell + 40.0);
         panel.svg.place(x, top + row as f64 * ROW, &bars);
@@ -30,7 +30,7 @@ pub(super) fn worst_seconds(report: &Report, width: f64) -> Panel {
     panel.done()
 }
 
-fn bars(name: &str, values: &[u32], summary: Summary, style: usize, width: f64) -> Svg {
+fn bars(name: &str, values: &[u32], summary: Summary, width: f64) -> Svg {
     let mut svg = Svg::default();
     let most = f64::from(summary.most.max(1));
     let (top, height) = (30.0, ROW - 50.0);
@@ -59,7 +59,7 @@ fn bars(name: &str, values: &[u32], summary: Summary, style: usize, width: f64) 
             count(f64::from(value))
         );
         let corner = (server as f64 * step + step * 0.1, bottom - tall);
-        svg.rect(&format!("b{style}"), corner, (step * 0.8, tall), &tip);
+        svg.rect("b0", corner, (step * 0.8, tall), &tip);
     }
     svg.line("axis", (0.0, bottom), (width, bottom));
     svg.text("", (0.0, bottom + 15.0), Anchor::Start, "s1");

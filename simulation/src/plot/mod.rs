@@ -174,7 +174,7 @@ fn facts(report: &Report) -> Vec<(String, String)> {
         fact(&format!("{what}, p50"), time_of(50)),
         fact(&format!("{what}, p99"), time_of(99)),
         fact(&format!("{what}, longest"), time_of(100)),
-        fact("without a session at the end", count(report.away as f64)),
+        fact("without a session", count(report.away as f64)),
     ]
 }
 

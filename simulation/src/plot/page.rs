@@ -112,7 +112,7 @@ h1{font-size:26px;margin:0 0 4px}h2{font-size:20px;margin:36px 0 12px}\
 p{margin:0 0 18px;color:var(--muted)}\
 dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:0 0 16px}\
 dl div{background:var(--paper);border-radius:10px;padding:12px 16px;display:flex;\
-flex-direction:column-reverse}\
+flex-direction:column-reverse;justify-content:flex-end}\
 dt{color:var(--muted);font-size:13px}dd{margin:0;font-size:22px;font-weight:650}\
 .row{display:flex;gap:16px;margin-bottom:16px}\
 figure{margin:0;flex:1;min-width:0;background:var(--paper);border-radius:10px;padding:20px 24px}\

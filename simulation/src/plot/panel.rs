@@ -106,6 +106,8 @@ pub(super) struct Frame {
     pub(super) height: f64,
     pub(super) x: Axis,
     pub(super) y: Axis,
+    /// The right end of the panel.
+    outer: f64,
 }
 
 impl Frame {
@@ -120,6 +122,7 @@ impl Frame {
             height,
             x,
             y,
+            outer: panel.width,
         };
         panel.at = frame.top + height + 40.0;
         frame
@@ -168,7 +171,10 @@ impl Frame {
             }
             free_from = x + half + 8.0;
             svg.line("axis", (x, bottom), (x, bottom + 4.0));
-            svg.text("", (x, bottom + 18.0), Anchor::Middle, name);
+            match x + half > self.outer {
+                true => svg.text("", (self.outer, bottom + 18.0), Anchor::End, name),
+                false => svg.text("", (x, bottom + 18.0), Anchor::Middle, name),
+            }
         }
         let at = (self.right(), bottom + 34.0);
         svg.text("", at, Anchor::End, self.x.title);

@@ -1,6 +1,6 @@
 //! From values to pixels, and which values an axis names.
 
-use super::words::{count, time};
+use super::words::{count, time, trimmed};
 use std::time::Duration;
 
 /// One axis: its values, its pixels, and its ticks.
@@ -115,8 +115,7 @@ pub(super) fn nice_step(most: f64, ticks: usize) -> f64 {
 fn tick_of_time(seconds: f64, step: f64) -> String {
     let name = match step >= 60.0 {
         true => return format!("{} min", seconds / 60.0),
-        false if step < 1.0 => format!("{seconds:.1}"),
-        false => format!("{seconds}"),
+        false => trimmed(seconds, 1),
     };
     format!("{name} s")
 }
