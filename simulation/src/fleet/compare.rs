@@ -129,6 +129,7 @@ fn by_strategy(fleet: &Fleet) -> Vec<(String, Fleet)> {
 }
 
 fn by_probes(fleet: &Fleet) -> Vec<(String, Fleet)> {
+    // What is not named elsewhere comes first everywhere, and so has the same colour.
     let some = [1, 2, 3, 5].map(NonZeroUsize::new);
     let variant = |max_probes: Option<NonZeroUsize>| {
         let name = max_probes.map_or("all".to_owned(), |count| count.to_string());
@@ -138,7 +139,7 @@ fn by_probes(fleet: &Fleet) -> Vec<(String, Fleet)> {
         };
         (format!("asks {name}"), fleet)
     };
-    some.into_iter().chain([None]).map(variant).collect()
+    [None].into_iter().chain(some).map(variant).collect()
 }
 
 fn by_jitter(fleet: &Fleet) -> Vec<(String, Fleet)> {

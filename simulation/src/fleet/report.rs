@@ -47,6 +47,9 @@ pub struct Sample {
     pub at: Duration,
     /// How many clients had a session.
     pub sessions: usize,
+    /// How many that had been told to connect had none: the most at any moment since the last
+    /// sample.
+    pub away: usize,
     /// How clients were spread over the servers that were up; `None` where none was.
     pub spread: Option<Spread>,
 }

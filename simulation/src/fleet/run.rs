@@ -130,6 +130,7 @@ impl Run {
     fn perform(&mut self, step: Step) {
         match step {
             Step::Connect(client) => {
+                self.watch.look(self.world.session_changes());
                 self.watch.starts(client, self.world.elapsed());
                 self.world.connect(self.clients[client]);
             }
@@ -182,6 +183,7 @@ impl Run {
         Sample {
             at: self.world.elapsed(),
             sessions: self.watch.sessions(),
+            away: self.watch.away(),
             spread: Spread::of(&counts),
         }
     }

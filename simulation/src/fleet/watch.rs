@@ -15,6 +15,9 @@ pub(super) struct Watch {
     away_since: Vec<Option<Duration>>,
     had_session: Vec<bool>,
     sessions: usize,
+    started: usize,
+    /// The most clients without a session since somebody asked.
+    away: usize,
     connecting: Vec<Duration>,
     reconnecting: Vec<Duration>,
     /// How many changes were seen.
@@ -29,6 +32,8 @@ impl Watch {
             clients,
             servers,
             sessions: 0,
+            started: 0,
+            away: 0,
             connecting: Vec::new(),
             reconnecting: Vec::new(),
             seen: 0,
@@ -37,6 +42,8 @@ impl Watch {
 
     /// A client is told to connect.
     pub(super) fn starts(&mut self, client: usize, at: Duration) {
+        self.started += 1;
+        self.away = self.away.max(self.started - self.sessions);
         self.away_since[client] = Some(at);
     }
 
@@ -65,6 +72,12 @@ impl Watch {
         pairs.collect()
     }
 
+    /// How many that were told to connect had no session, at most, since the last time.
+    pub(super) fn away(&mut self) -> usize {
+        let now = self.started - self.sessions;
+        mem::replace(&mut self.away, now).max(now)
+    }
+
     /// How long connecting and reconnecting took.
     pub(super) fn times(&mut self) -> (Times, Times) {
         let connecting = mem::take(&mut self.connecting);
@@ -75,6 +88,7 @@ impl Watch {
     fn change(&mut self, client: usize, change: &SessionChange) {
         if !change.is_up {
             self.sessions -= 1;
+            self.away = self.away.max(self.started - self.sessions);
             self.away_since[client] = Some(change.at);
             return;
         }

@@ -22,7 +22,7 @@ pub(super) fn measures(variants: &[(&str, &Report)], width: f64) -> Panel {
     let columns = if width > 600.0 { 4 } else { 2 };
     let cell = (width - GAP * (columns - 1) as f64) / columns as f64;
     let height = variants.len() as f64 * ROW + 44.0;
-    let top = panel.at;
+    let top = panel.at + 8.0;
     for (index, (title, measure)) in all.iter().enumerate() {
         let block = block(title, *measure, variants, cell);
         let (column, row) = (index % columns, index / columns);

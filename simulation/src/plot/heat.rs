@@ -59,7 +59,7 @@ pub(super) fn connects(report: &Report, width: f64) -> Panel {
         let at = (frame.left - 7.0, y);
         panel.svg.text("", at, Anchor::End, name);
     }
-    let at = (0.0, frame.top - 11.0);
+    let at = (0.0, frame.top - 12.0);
     panel.svg.text("", at, Anchor::Start, frame.y.title);
     frame.draw_x(&mut panel.svg);
     for (server, counts) in grid.rows.iter().enumerate() {

@@ -146,7 +146,7 @@ fn marks(panel: &mut Panel, frame: &Frame, times: &Times) {
         let y = frame.top - 60.0 + 16.0 * row as f64;
         panel.svg.line("mark", (x, y + 2.0), (x, frame.bottom()));
         let text = format!("{name} {}", time(value));
-        match x + width_of(&text, 12.0) + 8.0 > panel.width {
+        match x + width_of(&text, 13.5) + 8.0 > panel.width {
             true => panel
                 .svg
                 .text("value", (x - 5.0, y + 8.0), Anchor::End, &text),

@@ -84,14 +84,13 @@ pub(super) fn spread(report: &Report, width: f64) -> Panel {
 /// How many clients have no session.
 pub(super) fn without_session(report: &Report, width: f64) -> Panel {
     let window = Window::of(&[report]);
-    let clients = report.fleet.clients;
-    let away = move |sample: &Sample| Some((clients - sample.sessions) as f64);
+    let away = |sample: &Sample| Some(sample.away as f64);
     let shown = report.samples.iter().filter(|sample| sample.at <= window.0);
     let most = shown.filter_map(away).fold(0.0, f64::max);
     let name = format!("away {}", count(report.away as f64));
     Lines {
         title: "Clients without a session",
-        about: "Clients that have not started yet are among them.".to_owned(),
+        about: "Those that were told to connect, and have none; the most at any moment.".to_owned(),
         x: Axis::time(window.0, ticks(width)),
         y: Axis::counts(most, 4, "clients"),
         series: vec![series(name, report, window, away)],
@@ -122,7 +121,7 @@ pub(super) fn ranges(variants: &[(&str, &Report)], width: f64) -> Panel {
         about: "The fullest server less the emptiest.".to_owned(),
         x: Axis::time(window.0, ticks(width)),
         y: Axis::counts(most, 4, "clients"),
-        series: lines.collect(),
+        series: with_equals_named(lines.collect()),
         has_band: false,
         shades: first.map_or(vec![], |report| shades(report, window)),
         notes: vec![],
@@ -130,6 +129,18 @@ pub(super) fn ranges(variants: &[(&str, &Report)], width: f64) -> Panel {
         names: Names::Key,
     }
     .draw(width, 200.0)
+}
+
+/// What lies exactly under another line says so, for it cannot be seen.
+fn with_equals_named(mut lines: Vec<Series>) -> Vec<Series> {
+    for index in 1..lines.len() {
+        let (before, rest) = lines.split_at_mut(index);
+        let equal = before.iter().find(|one| one.stretches == rest[0].stretches);
+        if let (Some(equal), [line, ..]) = (equal, rest) {
+            line.name = format!("{}, exactly as {}", line.name, equal.name);
+        }
+    }
+    lines
 }
 
 /// How much of a run is worth showing: all, or what comes before nothing changes any more.
@@ -222,7 +233,7 @@ fn tips(report: &Report, window: Window) -> Vec<(f64, f64, String)> {
             ),
             None => "no server is up".to_owned(),
         };
-        let away = count((report.fleet.clients - sample.sessions) as f64);
+        let away = count(sample.away as f64);
         let text = format!("{}: {spread}; {away} without a session", time(sample.at));
         (sample.at.as_secs_f64(), end.as_secs_f64(), text)
     };

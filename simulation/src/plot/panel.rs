@@ -117,7 +117,7 @@ impl Frame {
         let left = names.fold(0.0, f64::max) + 10.0;
         let frame = Self {
             left,
-            top: panel.at + 24.0,
+            top: panel.at + 28.0,
             width: panel.width - left - right,
             height,
             x,
@@ -155,7 +155,7 @@ impl Frame {
             svg.line("grid", (self.left, y), (self.right(), y));
             svg.text("", (self.left - 7.0, y + 4.0), Anchor::End, name);
         }
-        svg.text("", (0.0, self.top - 11.0), Anchor::Start, self.y.title);
+        svg.text("", (0.0, self.top - 12.0), Anchor::Start, self.y.title);
         self.draw_x(svg);
     }
 
