@@ -6,13 +6,14 @@ mod tests;
 
 use crate::{Setup, Trace, trace::render_output};
 use chronicle_connection::{
-    CallMetadata, Command, Connection, Input, Output, State, Stats, WaitReason,
+    CallMetadata, Command, Config, Connection, Input, Output, State, Stats, WaitReason,
 };
 use ledger::{Broken, Ledger};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
 use std::{
     fmt,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -88,10 +89,21 @@ impl Machine {
     /// # Panics
     /// Where the setup is not valid.
     pub fn new(name: &str, setup: &Setup, seed: u64, now: Instant) -> Self {
+        Self::sharing(name, setup, setup.config().into(), seed, now)
+    }
+
+    /// Builds a machine that shares the configuration of its setup with others.
+    pub(crate) fn sharing(
+        name: &str,
+        setup: &Setup,
+        config: Arc<Config>,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
         Self {
             name: name.to_owned(),
-            connection: Connection::new(setup.config(), setup.contract.clone(), rng, now),
+            connection: Connection::new(config, setup.contract.clone(), rng, now),
             ledger: Ledger::new(setup.timing.clone(), setup.skips_check()),
             checks: Checks::default(),
             now,
