@@ -9,7 +9,8 @@ pub(crate) struct Arguments {
     /// How many clients, up to 100,000.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     clients: usize,
-    /// How many servers, up to 1,000. Of more than 64, each client knows 64 that are drawn for it.
+    /// How many servers, up to 1,000. Of more than 64, each client knows 64 that are drawn for it,
+    /// for a connection string holds no more.
     #[arg(long, default_value_t = 10, value_name = "N")]
     servers: usize,
     /// How clients choose a server.

@@ -50,6 +50,7 @@ fn of_fleet(fleet: &Fleet) -> Value {
     json!({
         "clients": fleet.clients,
         "servers": fleet.servers,
+        "known_servers": fleet.known_servers(),
         "strategy": fleet.balancing.to_string(),
         "scenario": fleet.scenario.name(),
         "seed": fleet.seed,

@@ -87,6 +87,11 @@ impl Fleet {
         within("servers", self.servers, MAX_SERVERS)
     }
 
+    /// How many of the servers each client knows.
+    pub fn known_servers(&self) -> usize {
+        self.servers.min(MOST_KNOWN)
+    }
+
     /// What is switched off, for texts; empty where nothing is.
     pub fn switched_off(&self) -> Vec<&'static str> {
         let all = [
@@ -106,11 +111,14 @@ impl fmt::Display for Fleet {
         let one_or_many = |count, one, many| if count == 1 { one } else { many };
         write!(
             f,
-            "{clients} {} on {servers} {}, {}",
+            "{clients} {} on {servers} {}, ",
             one_or_many(clients, "client", "clients"),
             one_or_many(servers, "server", "servers"),
-            self.balancing
         )?;
+        if self.known_servers() < servers {
+            write!(f, "of which each client knows {}, ", self.known_servers())?;
+        }
+        write!(f, "{}", self.balancing)?;
         for text in self.switched_off() {
             write!(f, ", {text}")?;
         }
@@ -265,5 +273,7 @@ impl From<Violation> for FleetError {
     }
 }
 
+/// What a connection string holds.
+const MOST_KNOWN: usize = 64;
 const MAX_CLIENTS: usize = 100_000;
 const MAX_SERVERS: usize = 1_000;

@@ -66,7 +66,7 @@ impl Fleet {
     }
 
     fn setup(&self, rng: &mut ChaCha8Rng) -> Setup {
-        let known = draw(self.servers, rng);
+        let known = draw(self.servers, self.known_servers(), rng);
         let hosts: Vec<String> = known
             .iter()
             .map(|server| format!("s{}", server + 1))
@@ -190,14 +190,14 @@ impl Run {
 }
 
 /// The servers that a client knows: all, or as many as a connection takes, drawn at random.
-fn draw(servers: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+fn draw(servers: usize, known: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     let mut all: Vec<usize> = (0..servers).collect();
-    if servers > MOST_KNOWN {
-        for place in 0..MOST_KNOWN {
+    if known < servers {
+        for place in 0..known {
             let left = (servers - place) as u64;
             all.swap(place, place + (rng.next_u64() % left) as usize);
         }
-        all.truncate(MOST_KNOWN);
+        all.truncate(known);
     }
     all
 }
@@ -218,6 +218,3 @@ fn moments(scenario: Scenario, duration: Duration) -> Vec<Duration> {
     }
     moments
 }
-
-/// What one connection takes.
-const MOST_KNOWN: usize = 64;

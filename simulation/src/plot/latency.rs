@@ -2,6 +2,7 @@
 
 use super::{
     lines::{Lines, Names, Series},
+    over_time::with_equals_named,
     panel::{Frame, Panel},
     scale::Axis,
     svg::{Anchor, width_of},
@@ -103,7 +104,7 @@ pub(super) fn shares(variants: &[(&str, &Report)], width: f64) -> Panel {
         about: about.to_owned(),
         x,
         y: Axis::percent("share"),
-        series: all.iter().map(line).collect(),
+        series: with_equals_named(all.iter().map(line).collect()),
         has_band: false,
         shades: vec![],
         notes: vec![],

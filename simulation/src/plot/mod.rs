@@ -141,9 +141,17 @@ fn heading(fleet: &Fleet) -> String {
 
 fn about(fleet: &Fleet) -> String {
     let mut how = vec![fleet.balancing.to_string()];
+    how.extend(known(fleet));
     how.extend(fleet.switched_off().into_iter().map(str::to_owned));
     let (how, seed, what) = (how.join(", "), fleet.seed, fleet.scenario.about());
     format!("{how}; seed {seed}. What happens: {what} of virtual time.")
+}
+
+/// Where clients do not know all servers, how many they know.
+fn known(fleet: &Fleet) -> Option<String> {
+    let known = fleet.known_servers();
+    let text = || format!("each client knows {known} servers, drawn at random");
+    (known < fleet.servers).then(text)
 }
 
 fn comparison_title(fleet: &Fleet) -> String {
@@ -152,8 +160,9 @@ fn comparison_title(fleet: &Fleet) -> String {
 
 fn comparison_about(fleet: &Fleet) -> String {
     let (seed, what) = (fleet.seed, fleet.scenario.about());
+    let known = known(fleet).map_or(String::new(), |known| format!("; {known}"));
     format!(
-        "Every variant with seed {seed}; what is not named is least-connections asking all. \
+        "Every variant with seed {seed}; what is not named is least-connections asking all{known}. \
          What happens: {what} of virtual time."
     )
 }

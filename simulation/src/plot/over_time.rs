@@ -132,7 +132,7 @@ pub(super) fn ranges(variants: &[(&str, &Report)], width: f64) -> Panel {
 }
 
 /// What lies exactly under another line says so, for it cannot be seen.
-fn with_equals_named(mut lines: Vec<Series>) -> Vec<Series> {
+pub(super) fn with_equals_named(mut lines: Vec<Series>) -> Vec<Series> {
     for index in 1..lines.len() {
         let (before, rest) = lines.split_at_mut(index);
         let equal = before.iter().find(|one| one.stretches == rest[0].stretches);
