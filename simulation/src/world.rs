@@ -220,6 +220,15 @@ impl World {
         self.must_hold();
     }
 
+    /// Gives a client a command, at this moment.
+    ///
+    /// # Errors
+    /// Where a rule is broken, now or before.
+    pub fn try_command(&mut self, client: ClientId, command: Command) -> Result<(), Violation> {
+        self.deliver(client, command.into());
+        self.violation.clone().map_or(Ok(()), Err)
+    }
+
     /// Since the start of the world.
     pub fn elapsed(&self) -> Duration {
         self.now - self.base

@@ -7,12 +7,12 @@ mod table;
 pub(crate) use arguments::Arguments;
 
 use crate::problem::{self, Problem, bad_input};
-use chronicle_simulation::{Comparison, Fleet, FleetError, Progress, Report, plot};
+use chronicle_simulation::{Comparison, Fleet, FleetError, Progress, plot};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     fs,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     time::Instant,
 };
@@ -28,11 +28,15 @@ fn simulate(arguments: &Arguments) -> Result<(), Problem> {
     let out = &arguments.out;
     // A run takes a while: where it cannot be written down, that is told before.
     fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
-    let drawn = match arguments.compare {
+    let away = match arguments.compare {
         true => compare(&fleet, arguments)?,
         false => play(&fleet, arguments)?,
     };
-    match drawn.away {
+    judge(away)
+}
+
+fn judge(away: usize) -> Result<(), Problem> {
+    match away {
         0 => Ok(()),
         1 => Err(Problem::GaveUp(
             "1 client had no session at the end".to_owned(),
@@ -43,50 +47,72 @@ fn simulate(arguments: &Arguments) -> Result<(), Problem> {
     }
 }
 
-/// What came of it, for the exit code.
-struct Drawn {
-    away: usize,
-}
-
-fn play(fleet: &Fleet, arguments: &Arguments) -> Result<Drawn, Problem> {
+/// Gives how many clients had no session at the end.
+fn play(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
     let bar = bar();
     let report = fleet.run(Instant::now(), |progress| show(&bar, progress));
     bar.finish_and_clear();
-    let report: Report = report.map_err(no_report)?;
-    let name = fleet.scenario.name();
+    let report = report.map_err(no_report)?;
     let page = plot::page(&report, &arguments.command(fleet));
-    let files = write(&arguments.out, name, &plot::picture(&report), &page)?;
-    let mut out = io::stdout().lock();
+    let drawing = Drawing {
+        name: fleet.scenario.name().to_owned(),
+        picture: plot::picture(&report),
+        page,
+    };
     match arguments.json {
-        true => writeln!(out, "{}", json::of_report(&report))?,
-        false => {
-            write!(out, "{}", table::of_report(&report))?;
-            writeln!(out, "drawn in {}", files.join(" and "))?;
-        }
+        true => tell(
+            &drawing,
+            arguments,
+            &format!("{}\n", json::of_report(&report)),
+        )?,
+        false => tell(&drawing, arguments, &table::of_report(&report))?,
     }
-    let away = report.away;
-    Ok(Drawn { away })
+    Ok(report.away)
 }
 
-fn compare(fleet: &Fleet, arguments: &Arguments) -> Result<Drawn, Problem> {
+/// Gives how many clients had no session at the end, in all variants together.
+fn compare(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
     let bar = bar();
     let comparison = Comparison::run(fleet, Instant::now(), |progress| show(&bar, progress));
     bar.finish_and_clear();
     let comparison = comparison.map_err(no_report)?;
-    let name = format!("{}-comparison", fleet.scenario);
     let page = plot::comparison_page(&comparison, &arguments.command(fleet));
-    let picture = plot::comparison_picture(&comparison);
-    let files = write(&arguments.out, &name, &picture, &page)?;
-    let mut out = io::stdout().lock();
+    let drawing = Drawing {
+        name: format!("{}-comparison", fleet.scenario),
+        picture: plot::comparison_picture(&comparison),
+        page,
+    };
     match arguments.json {
-        true => writeln!(out, "{}", json::of_comparison(&comparison))?,
-        false => {
-            write!(out, "{}", table::of_comparison(&comparison))?;
-            writeln!(out, "drawn in {}", files.join(" and "))?;
+        true => tell(
+            &drawing,
+            arguments,
+            &format!("{}\n", json::of_comparison(&comparison)),
+        )?,
+        false => tell(&drawing, arguments, &table::of_comparison(&comparison))?,
+    }
+    Ok(comparison.away())
+}
+
+/// What is drawn, and what its files are called.
+struct Drawing {
+    name: String,
+    picture: String,
+    page: String,
+}
+
+/// Writes the pictures, and prints what there is to read.
+fn tell(drawing: &Drawing, arguments: &Arguments, text: &str) -> Result<(), Problem> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    let files = [("svg", &drawing.picture), ("html", &drawing.page)];
+    for (kind, content) in files {
+        let file = arguments.out.join(format!("{}.{kind}", drawing.name));
+        fs::write(&file, content).map_err(|error| unwritable(&file, &error))?;
+        if !arguments.json {
+            writeln!(out, "drawn: {}", file.display())?;
         }
     }
-    let away = comparison.away();
-    Ok(Drawn { away })
+    Ok(())
 }
 
 /// Hidden where standard error is no terminal.
@@ -101,16 +127,6 @@ fn bar() -> ProgressBar {
 fn show(bar: &ProgressBar, progress: Progress) {
     bar.set_length(progress.total.as_millis() as u64);
     bar.set_position(progress.done.as_millis() as u64);
-}
-
-fn write(out: &Path, name: &str, picture: &str, page: &str) -> Result<Vec<String>, Problem> {
-    let files = [("svg", picture), ("html", page)];
-    let write = |(kind, content): (&str, &str)| {
-        let file: PathBuf = out.join(format!("{name}.{kind}"));
-        fs::write(&file, content).map_err(|error| unwritable(&file, &error))?;
-        Ok(file.display().to_string())
-    };
-    files.into_iter().map(write).collect()
 }
 
 fn no_report(error: FleetError) -> Problem {
@@ -132,3 +148,19 @@ Exit codes:
   0  every client had a session at the end
   1  some had none, or a client broke a rule of the checkers
   2  bad input: an option is wrong, or the pictures cannot be written";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_that_is_not_complete_at_the_end_has_failed() {
+        assert!(judge(0).is_ok());
+        let text = |away| match judge(away) {
+            Err(Problem::GaveUp(text)) => text,
+            Ok(()) | Err(Problem::BadInput(_) | Problem::Unread) => String::new(),
+        };
+        assert_eq!(text(1), "1 client had no session at the end");
+        assert_eq!(text(20), "20 clients had no session at the end");
+    }
+}

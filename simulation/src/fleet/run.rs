@@ -9,7 +9,7 @@ use crate::{
     Checks, ClientId, Host, Latency, Load, Network, PartitionId, Reachable, Recording, ServerId,
     Setup, Violation, World,
 };
-use chronicle_connection::Jitter;
+use chronicle_connection::{Command, Jitter};
 use chronicle_reference_server::model::ModelConfig;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
@@ -43,7 +43,7 @@ impl Fleet {
         for moment in moments(self.scenario, plan.duration) {
             while let Some((at, step)) = steps.next_if(|(at, _)| *at <= moment) {
                 run.until(*at)?;
-                run.perform(*step);
+                run.perform(*step)?;
             }
             run.until(moment)?;
             samples.push(run.sample());
@@ -127,12 +127,13 @@ impl Run {
         self.world.try_run_for(left)
     }
 
-    fn perform(&mut self, step: Step) {
+    fn perform(&mut self, step: Step) -> Result<(), Violation> {
         match step {
             Step::Connect(client) => {
                 self.watch.look(self.world.session_changes());
                 self.watch.starts(client, self.world.elapsed());
-                self.world.connect(self.clients[client]);
+                self.world
+                    .try_command(self.clients[client], Command::Connect)?;
             }
             Step::Drain(server) => {
                 self.is_up[server] = false;
@@ -155,6 +156,7 @@ impl Run {
                 }
             }
         }
+        Ok(())
     }
 
     fn cut(&mut self) {
