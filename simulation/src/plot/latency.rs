@@ -117,7 +117,7 @@ pub(super) fn shares(variants: &[(&str, &Report)], width: f64) -> Panel {
 /// From, until, and how many, on a logarithmic scale.
 fn bins(axis: &Axis, sorted: &[Duration]) -> Vec<(f64, f64, usize)> {
     let (from, to) = axis.ends();
-    let number = (((to / from).log10() * 12.0).round() as usize).max(6);
+    let number = (((to / from).log10() * 12.0).round() as usize).max(14);
     let edge = |index: usize| from * (to / from).powf(index as f64 / number as f64);
     let below = |limit: f64| sorted.partition_point(|time| time.as_secs_f64() < limit);
     let bins = (0..number).map(|index| {
@@ -141,13 +141,19 @@ fn marks(panel: &mut Panel, frame: &Frame, times: &Times) {
         ("p99", times.percentile(99)),
         ("max", times.max()),
     ];
-    for (row, (name, value)) in all.into_iter().enumerate() {
-        let Some(value) = value else { continue };
-        let x = frame.x(value.as_secs_f64());
-        let y = frame.top - 60.0 + 16.0 * row as f64;
+    let found = all.into_iter().enumerate();
+    let found: Vec<_> = found
+        .filter_map(|(row, (name, value))| {
+            let y = frame.top - 60.0 + 16.0 * row as f64;
+            value.map(|value| (name, value, frame.x(value.as_secs_f64()), y))
+        })
+        .collect();
+    for &(_, _, x, y) in &found {
         panel.svg.line("mark", (x, y + 2.0), (x, frame.bottom()));
+    }
+    for &(name, value, x, y) in &found {
         let text = format!("{name} {}", time(value));
-        match x + width_of(&text, 13.5) + 8.0 > panel.width {
+        match x + width_of(&text, 13.0) + 8.0 > panel.width {
             true => panel
                 .svg
                 .text("value", (x - 5.0, y + 8.0), Anchor::End, &text),

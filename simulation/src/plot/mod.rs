@@ -178,7 +178,7 @@ fn facts(report: &Report) -> Vec<(String, String)> {
     let time_of = |percent| times.percentile(percent).map_or("–".to_owned(), time);
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
-        fact("spread at the end, clients", range),
+        fact("spread at the end", range),
         fact("deviation at the end", deviation),
         fact(&format!("{what}, p50"), time_of(50)),
         fact(&format!("{what}, p99"), time_of(99)),

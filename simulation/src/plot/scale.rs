@@ -70,13 +70,18 @@ impl Axis {
     /// `longest`.
     pub(super) fn durations(shortest: f64, longest: f64, title: &'static str) -> Self {
         let (shortest, longest) = (shortest.max(1e-3), longest.max(2e-3));
-        let steps: Vec<f64> = (-3..=4)
-            .flat_map(|decade| [1.0, 2.0, 5.0].map(|step| step * 10_f64.powi(decade)))
+        let steps: &[f64] = match longest / shortest < 3.0 {
+            true => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+            false => &[1.0, 2.0, 5.0],
+        };
+        let decades = (-3..=4).map(|decade| 10_f64.powi(decade));
+        let steps: Vec<f64> = decades
+            .flat_map(|decade| steps.iter().map(move |step| step * decade))
             .collect();
         let below = steps.iter().rev().find(|step| **step <= shortest);
         let above = steps.iter().find(|step| **step >= longest);
         let from = below.copied().unwrap_or(1e-3);
-        let to = above.copied().unwrap_or(5e4).max(from * 2.0);
+        let to = above.copied().unwrap_or(5e4).max(from * 1.2);
         let all = steps.into_iter().filter(|step| (from..=to).contains(step));
         let name = |step: f64| time(Duration::from_secs_f64(step));
         Self {
@@ -158,6 +163,8 @@ mod tests {
         assert_eq!(axis.ends(), (0.02, 2.0));
         assert_eq!(names(&axis)[..3], ["20 ms", "50 ms", "100 ms"]);
         assert!((axis.share(0.2) - 0.5).abs() < 1e-9);
+        let close = Axis::durations(2.03, 2.31, "");
+        assert_eq!(names(&close), ["2 s", "2.5 s"]);
     }
 
     #[test]

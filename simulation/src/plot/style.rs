@@ -25,7 +25,7 @@ font-size:12px;fill:var(--muted);font-variant-numeric:tabular-nums}\
 .huge{font-size:24px;font-weight:650;fill:var(--ink)}\
 .big{font-size:19px;font-weight:650;fill:var(--ink)}\
 .title{font-size:15px;font-weight:650;fill:var(--ink)}\
-.name{fill:var(--ink)}.value{fill:var(--ink);font-weight:650}\
+.name{fill:var(--ink)}.value{fill:var(--ink);font-weight:650;paint-order:stroke;stroke:var(--paper);stroke-width:4px}\
 .paper{fill:var(--paper)}.page{fill:var(--page)}\
 .grid{stroke:var(--grid)}.axis{stroke:var(--axis)}\
 .shade{fill:var(--shade)}.down{fill:var(--down)}\
