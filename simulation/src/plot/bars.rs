@@ -3,7 +3,7 @@
 use super::{
     panel::Panel,
     style::LINES,
-    svg::{Anchor, Svg},
+    svg::{Anchor, Svg, width_of},
     words::{count, time},
 };
 use crate::fleet::Report;
@@ -12,15 +12,17 @@ use crate::fleet::Report;
 pub(super) fn measures(variants: &[(&str, &Report)], width: f64) -> Panel {
     let mut panel = Panel::new(
         "In numbers",
-        "Each block has a scale of its own; shorter is better. The worst second is that of the \
-         busiest server.",
+        "Spread in clients. Loads are those of the busiest server in its worst second. Each block \
+         has a scale of its own; shorter is better.",
         width,
     );
     let all = all(variants
         .iter()
         .any(|(_, report)| report.reconnecting.max().is_some()));
-    let columns = if width > 600.0 { 4 } else { 2 };
-    let cell = (width - GAP * (columns - 1) as f64) / columns as f64;
+    let cell = |columns: usize| (width - GAP * (columns - 1) as f64) / columns as f64;
+    let fits = |columns: &usize| cell(*columns) >= needed(&all, variants);
+    let columns = [4, 2].into_iter().find(fits).unwrap_or(1);
+    let cell = cell(columns);
     let height = variants.len() as f64 * ROW + 44.0;
     let top = panel.at + 8.0;
     for (index, (title, measure)) in all.iter().enumerate() {
@@ -33,16 +35,28 @@ pub(super) fn measures(variants: &[(&str, &Report)], width: f64) -> Panel {
     panel.done()
 }
 
+/// How wide a block has to be for its texts.
+fn needed(all: &[(&str, Measure)], variants: &[(&str, &Report)]) -> f64 {
+    let titles = all.iter().map(|(title, _)| width_of(title, 12.0));
+    let rows = all.iter().flat_map(|(_, measure)| {
+        variants.iter().map(|(name, report)| {
+            let text = measure(report).map_or(String::new(), |(_, text)| text);
+            width_of(name, 12.0) + width_of(&text, 13.0) + 8.0
+        })
+    });
+    titles.chain(rows).fold(0.0, f64::max)
+}
+
 /// A number, and how it is written; `None` where there is none.
 type Measure = fn(&Report) -> Option<(f64, String)>;
 
 fn all(has_reconnects: bool) -> Vec<(&'static str, Measure)> {
     let spread: [(&str, Measure); 2] = [
-        ("spread at the end, clients", |report| {
+        ("spread at the end", |report| {
             let range = report.final_spread()?.range() as f64;
             Some((range, count(range)))
         }),
-        ("spread, median over time, clients", |report| {
+        ("spread, median over time", |report| {
             let range = report.median_range()?;
             Some((range as f64, count(range as f64)))
         }),
@@ -64,10 +78,10 @@ fn all(has_reconnects: bool) -> Vec<(&'static str, Measure)> {
         }),
     ];
     let loads: [(&str, Measure); 4] = [
-        ("dials in the worst second", |report| of_load(report, 0)),
-        ("probes in the worst second", |report| of_load(report, 1)),
-        ("reserves in the worst second", |report| of_load(report, 2)),
-        ("connects in the worst second", |report| of_load(report, 3)),
+        ("dials, worst second", |report| of_load(report, 0)),
+        ("probes, worst second", |report| of_load(report, 1)),
+        ("reserves, worst second", |report| of_load(report, 2)),
+        ("connects, worst second", |report| of_load(report, 3)),
     ];
     let times = if has_reconnects {
         reconnecting

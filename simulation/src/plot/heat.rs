@@ -216,7 +216,9 @@ fn level_of(connects: u32, step: u32) -> usize {
 /// As many names of servers as there is room for.
 fn names(servers: usize, row: f64) -> Vec<(f64, String)> {
     let every = nice_step(14.0 / row, 1).max(1.0) as usize;
-    let named = (1..=servers).filter(|server| *server == 1 || server.is_multiple_of(every));
+    let named = (1..=servers)
+        .filter(|server| server.is_multiple_of(every) && (server - 1) as f64 * row >= 14.0);
+    let named = [1].into_iter().chain(named);
     named
         .map(|server| (server as f64, format!("s{server}")))
         .collect()
