@@ -6,13 +6,17 @@
 //!   control of each reply.
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
-//! - [`Fleet`] fills a world with clients and servers, plays a [`Scenario`] and gives a [`Report`],
-//!   plain data that [`plot`] draws.
+//! - [`fleet`] fills a world with clients and servers, plays a scenario and gives a report, plain data
+//!   that [`plot`] draws.
+//! - [`Exploration`] gives one machine every order of inputs, breadth first, with states told apart
+//!   by their [normal form](chronicle_connection::NormalForm): what it finds is a shortest way to
+//!   break a rule. `cargo run --release -p chronicle-simulation --example explore` runs all of them.
 //!
 //! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
 //! scenario twice to prove it.
 
-mod fleet;
+mod explore;
+pub mod fleet;
 mod hand;
 mod machine;
 pub mod plot;
@@ -21,9 +25,8 @@ mod trace;
 mod wire;
 mod world;
 
-pub use fleet::{
-    Balancing, Comparison, Fleet, FleetError, Group, Mark, Outage, Progress, Report, Sample,
-    Scenario, Spread, Summary, Times, Variant,
+pub use explore::{
+    Counterexample, Draws, Exploration, Path, Progress, Report, Start, explorations,
 };
 pub use hand::{DnsQuery, Hand};
 pub use machine::{Checks, Machine, Violation};

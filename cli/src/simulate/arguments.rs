@@ -1,6 +1,6 @@
 //! What `chronicle simulate` is told.
 
-use chronicle_simulation::{Balancing, Fleet, Scenario};
+use chronicle_simulation::fleet::{Balancing, Fleet, Scenario};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 use std::{num::NonZeroUsize, path::PathBuf};
 

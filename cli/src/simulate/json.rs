@@ -1,6 +1,6 @@
 //! A run as JSON. Times are in milliseconds.
 
-use chronicle_simulation::{Comparison, Fleet, Report, Sample, Times};
+use chronicle_simulation::fleet::{Comparison, Fleet, Report, Sample, Times};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -7,7 +7,10 @@ mod table;
 pub(crate) use arguments::Arguments;
 
 use crate::problem::{self, Problem, bad_input};
-use chronicle_simulation::{Comparison, Fleet, FleetError, Progress, plot};
+use chronicle_simulation::{
+    fleet::{Comparison, Fleet, FleetError, Progress},
+    plot,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     fs,

@@ -1,6 +1,9 @@
 //! What a terminal shows of a run.
 
-use chronicle_simulation::{Comparison, Report, Times, plot};
+use chronicle_simulation::{
+    fleet::{Comparison, Report, Times},
+    plot,
+};
 use std::fmt::Write as _;
 
 /// A run, in a few lines.

@@ -406,3 +406,41 @@ pub(super) fn lost_unchosen(candidate: &mut Candidate, cause: CandidateError) {
         count @ (Count::Known(_) | Count::Unknown) => count,
     };
 }
+
+#[cfg(feature = "model-checking")]
+impl Attempt {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { candidates, lookup } = self;
+        form.value(lookup);
+        form.list(candidates.iter(), |form, candidate| {
+            let Candidate {
+                server,
+                link,
+                count,
+                out,
+            } = candidate;
+            form.value((server, out));
+            match *link {
+                Link::Down => form.value(0),
+                Link::Dialling { id, deadline } => {
+                    form.value(1);
+                    form.id(id);
+                    form.instant(deadline);
+                }
+                Link::Up { id, peer } => {
+                    form.value((2, peer));
+                    form.id(id);
+                }
+            }
+            match *count {
+                Count::Unasked => form.value(0),
+                Count::Asking { id, before } => {
+                    form.value((1, before));
+                    form.id(id);
+                }
+                Count::Known(count) => form.value((2, count)),
+                Count::Unknown => form.value(3),
+            }
+        });
+    }
+}

@@ -29,7 +29,7 @@ pub(super) struct Context<R> {
     pub(super) memory: Memory,
     /// Where the mode of authentication is by tokens. They survive reconnects and servers.
     pub(super) tokens: Option<TokenMachine>,
-    next_id: u64,
+    pub(super) next_id: u64,
 }
 
 /// What outlives an attempt.
@@ -254,7 +254,12 @@ impl<R: Rng> Context<R> {
 
     /// Whether tokens are the mode and none is at hand.
     pub(super) fn lacks_token(&self) -> bool {
-        let lacks = |tokens: &TokenMachine| tokens.token(self.now).is_none();
+        self.lacks_token_at(self.now)
+    }
+
+    /// Whether tokens are the mode and none that is at hand now is valid at that time.
+    pub(super) fn lacks_token_at(&self, at: Instant) -> bool {
+        let lacks = |tokens: &TokenMachine| tokens.token(at).is_none();
         self.tokens.as_ref().is_some_and(lacks)
     }
 

@@ -270,6 +270,45 @@ fn count_of(response: &http::Response<bytes::Bytes>) -> Option<u64> {
 const COUNT_PATH: &str = "/connections/count";
 const COUNT_LIMIT: usize = 64;
 
+#[cfg(feature = "model-checking")]
+impl Selecting {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { attempt, step } = self;
+        attempt.normal_form(form);
+        let probing = match step {
+            Step::Waiting { until } => {
+                form.value(0);
+                return form.instant(*until);
+            }
+            Step::Probing(probing) => probing,
+        };
+        form.value(1);
+        let Probing {
+            pool,
+            next,
+            first_count,
+            asked_again,
+        } = probing;
+        form.value((pool, asked_again));
+        match *next {
+            Next::Dial { at, ask_at } => {
+                form.value(0);
+                form.instant(at);
+                form.instant(ask_at);
+            }
+            Next::Ask { at } => {
+                form.value(1);
+                form.instant(at);
+            }
+            Next::GiveUp { at } => {
+                form.value(2);
+                form.instant(at);
+            }
+        }
+        form.optional(*first_count, crate::NormalForm::instant);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,11 +6,11 @@
 //! [`Comparison`] plays variants of one fleet with one seed.
 //!
 //! ```
-//! use chronicle_simulation::{Fleet, Scenario};
+//! use chronicle_simulation::fleet::{Fleet, FleetError, Scenario};
 //! use std::time::Instant;
 //!
 //! # #[allow(clippy::disallowed_methods)]
-//! # fn main() -> Result<(), chronicle_simulation::FleetError> {
+//! # fn main() -> Result<(), FleetError> {
 //! let fleet = Fleet {
 //!     clients: 20,
 //!     servers: 3,

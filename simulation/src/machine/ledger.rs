@@ -1,5 +1,6 @@
 //! What a machine has open and in flight, seen from outside, and the rules that hold for it.
 
+mod normal_form;
 mod rules;
 mod session;
 
@@ -40,6 +41,9 @@ pub(super) struct Ledger {
     /// What the input at hand has ended. The machine may have given it up just before, where a
     /// deadline was overdue, or answer a reply of the wrong kind by dropping the request.
     may_be_dropped: Vec<Id>,
+    /// A transport that the input at hand has ended, while a deadline was overdue: what fired first
+    /// may still have used it.
+    gone: Option<(Id, Transport)>,
     /// A transport that opened when nobody waited for it any more.
     opened_late: Option<Id>,
     /// By how much the past is older than the clock says.
@@ -48,16 +52,19 @@ pub(super) struct Ledger {
     was_refused: bool,
     is_closing: bool,
     is_closed: bool,
+    has_failed: bool,
+    /// Whether a deadline fires before the input at hand.
+    is_overdue: bool,
 }
 
 /// A transport that is dialling or open.
 #[derive(Debug, Clone)]
 struct Transport {
     to: Endpoint,
-    dialled: Instant,
+    dialled: Stamp,
     phase: Phase,
     reserve: Reserve,
-    check_passed: bool,
+    check: Check,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +75,14 @@ enum Phase {
     /// Open, too late to be of use.
     Late,
     GoingAway,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    NotPassed,
+    /// The server's contract could be read: it is up to the client.
+    Readable,
+    Passed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,11 +115,14 @@ impl Ledger {
             lookup: None,
             sessions: Sessions::default(),
             may_be_dropped: Vec::new(),
+            gone: None,
             opened_late: None,
             aged: Duration::ZERO,
             was_refused: false,
             is_closing: false,
             is_closed: false,
+            has_failed: false,
+            is_overdue: false,
         }
     }
 
@@ -138,7 +156,9 @@ impl Ledger {
     /// and fires first.
     pub(super) fn input(&mut self, now: Instant, input: &Input, overdue: bool) {
         self.may_be_dropped.clear();
+        self.gone = None;
         self.opened_late = None;
+        self.is_overdue = overdue;
         let now = self.stamp(now);
         self.sessions.look(now, self.timing.keep_alive);
         match input {
@@ -153,10 +173,13 @@ impl Ledger {
             Input::Command(Command::Close) => self.is_closing = true,
             Input::Command(Command::Connect | Command::Tick | Command::RefreshToken { .. }) => {}
             Input::Reply { id, reply } => {
-                self.reply(now, *id, reply);
                 if overdue {
+                    let on_it = self.requests.iter().filter(|(_, one)| one.on == *id);
+                    self.may_be_dropped
+                        .extend(on_it.map(|(request, _)| *request));
                     self.may_be_dropped.push(*id);
                 }
+                self.reply(now, *id, reply);
             }
         }
     }
@@ -187,7 +210,7 @@ impl Ledger {
         };
         match reply {
             Reply::Opened { peer } if transport.phase == Phase::Dialling => {
-                let is_late = now.at > transport.dialled + self.timing.open;
+                let is_late = now.since(transport.dialled) > self.timing.open;
                 transport.phase = if is_late {
                     Phase::Late
                 } else {
@@ -198,7 +221,8 @@ impl Ledger {
                 transport.phase = Phase::GoingAway;
             }
             Reply::Closed(_) if transport.phase != Phase::Dialling => {
-                self.transports.remove(&id);
+                let gone = self.transports.remove(&id).filter(|_| self.is_overdue);
+                self.gone = gone.map(|transport| (id, transport));
                 self.requests.retain(|_, pending| pending.on != id);
             }
             Reply::Failed(_) if transport.phase == Phase::Dialling => {
@@ -234,9 +258,17 @@ impl Ledger {
             (Request::CheckCompatibility | Request::GetDescriptorSet, Reply::Finished(status)) => {
                 self.was_refused |= status.code == chronicle_connection::Code::Unauthenticated;
                 let in_time = now.since(pending.sent) <= self.timing.check;
-                let passed = status.code == chronicle_connection::Code::Ok;
-                if let Some(transport) = self.transports.get_mut(&pending.on) {
-                    transport.check_passed |= passed && in_time && pending.is_compatible;
+                let is_ok = status.code == chronicle_connection::Code::Ok;
+                if let Some(transport) = self.transports.get_mut(&pending.on)
+                    && is_ok
+                    && in_time
+                    && pending.is_compatible
+                {
+                    transport.check = if pending.what == Request::CheckCompatibility {
+                        Check::Passed
+                    } else {
+                        Check::Readable
+                    };
                 }
                 self.end(id);
             }

@@ -109,7 +109,7 @@ fn sections(report: &Report, wide: f64, half: f64) -> Vec<Section> {
 }
 
 fn comparison_sections(comparison: &Comparison, wide: f64, half: f64) -> Vec<Section> {
-    let section = |group: &crate::Group| {
+    let section = |group: &crate::fleet::Group| {
         let variants: Vec<_> = comparison.of(group).collect();
         let lines = (
             over_time::ranges(&variants, half),
@@ -195,7 +195,7 @@ fn over_time_table(report: &Report) -> Table {
         .iter()
         .step_by(every)
         .chain(report.samples.last());
-    let row = |sample: &crate::Sample| {
+    let row = |sample: &crate::fleet::Sample| {
         let mut row = vec![time(sample.at), count(sample.sessions as f64)];
         if let Some(spread) = sample.spread {
             let counts = [spread.fewest, spread.most, spread.range()];

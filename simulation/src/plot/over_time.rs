@@ -13,8 +13,8 @@ use std::time::Duration;
 pub(super) fn clients_per_server(report: &Report, width: f64) -> Panel {
     let window = Window::of(&[report]);
     let last = report.final_spread();
-    let end = |value: fn(&crate::Spread) -> f64| last.as_ref().map_or(0.0, value);
-    let line = |name: &str, value: fn(&crate::Spread) -> f64| {
+    let end = |value: fn(&crate::fleet::Spread) -> f64| last.as_ref().map_or(0.0, value);
+    let line = |name: &str, value: fn(&crate::fleet::Spread) -> f64| {
         let name = format!("{name} {}", count(end(value).round()));
         series(name, report, window, move |sample| {
             sample.spread.as_ref().map(value)
@@ -188,7 +188,7 @@ fn series(
     Series::new(name, points)
 }
 
-fn peak(report: &Report, window: Window, value: fn(&crate::Spread) -> f64) -> f64 {
+fn peak(report: &Report, window: Window, value: fn(&crate::fleet::Spread) -> f64) -> f64 {
     let samples = report.samples.iter().filter(|sample| sample.at <= window.0);
     let values = samples.filter_map(|sample| sample.spread.as_ref().map(value));
     values.fold(0.0, f64::max)
@@ -202,7 +202,7 @@ fn shades(report: &Report, window: Window) -> Vec<(f64, f64)> {
 }
 
 fn notes(report: &Report) -> Vec<String> {
-    let note = |mark: &crate::Mark| {
+    let note = |mark: &crate::fleet::Mark| {
         let (from, until) = (time(mark.from), time(mark.until));
         format!("{from} to {until}: {}", mark.text)
     };

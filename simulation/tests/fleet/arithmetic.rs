@@ -1,7 +1,10 @@
 //! Against values worked out by hand.
 
 use crate::{millis, secs};
-use chronicle_simulation::{Fleet, Load, Report, Sample, Scenario, Spread, Summary, Times};
+use chronicle_simulation::{
+    Load,
+    fleet::{Fleet, Report, Sample, Scenario, Spread, Summary, Times},
+};
 
 /// Three servers, four samples.
 fn report() -> Report {

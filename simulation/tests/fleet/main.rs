@@ -10,7 +10,7 @@ mod arithmetic;
 mod pictures;
 mod scenarios;
 
-use chronicle_simulation::{Fleet, Report, Scenario};
+use chronicle_simulation::fleet::{Fleet, Report, Scenario};
 use std::time::{Duration, Instant};
 
 fn small(scenario: Scenario) -> Fleet {

@@ -1,7 +1,10 @@
 //! Pictures are XML, hold nothing outside of themselves, and are the same for the same seed.
 
 use crate::{play, small};
-use chronicle_simulation::{Comparison, Fleet, Scenario, plot};
+use chronicle_simulation::{
+    fleet::{Comparison, Fleet, Scenario},
+    plot,
+};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::time::Instant;
 

@@ -1,7 +1,9 @@
 //! What each scenario does to a fleet.
 
 use crate::{millis, play, secs, small};
-use chronicle_simulation::{Balancing, Comparison, Fleet, FleetError, Outage, Report, Scenario};
+use chronicle_simulation::fleet::{
+    Balancing, Comparison, Fleet, FleetError, Outage, Report, Scenario,
+};
 use std::{
     num::NonZeroUsize,
     time::{Duration, Instant},

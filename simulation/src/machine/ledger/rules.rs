@@ -1,9 +1,11 @@
 //! What each output must be by the books, and what must hold once all of them are out.
 
-use super::{Broken, Ledger, Phase, Reserve, Transport};
+use super::{Broken, Check, Ledger, Phase, Reserve, Transport};
 use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
-use chronicle_connection::{Call, Connection, Event, Id, Output, Request, Session, State};
-use rand_chacha::ChaCha8Rng;
+use chronicle_connection::{
+    Call, Connection, Endpoint, Event, Id, Output, Request, Session, State,
+};
+use rand_core::Rng;
 use std::time::Instant;
 
 impl Ledger {
@@ -20,7 +22,7 @@ impl Ledger {
                 format!("ids must rise: {}", render_output(output))
             })?;
         }
-        self.is_silent_after_close(output)?;
+        self.is_silent_after_the_end(output)?;
         match output {
             Output::NameServers { id } | Output::Dns { id, .. } => {
                 let is_only = self.lookup.replace(*id).is_none();
@@ -29,10 +31,10 @@ impl Ledger {
             Output::Open { id, to } => {
                 let transport = Transport {
                     to: to.clone(),
-                    dialled: now,
+                    dialled: self.stamp(now),
                     phase: Phase::Dialling,
                     reserve: Reserve::NotMade,
-                    check_passed: false,
+                    check: Check::NotPassed,
                 };
                 self.transports.insert(*id, transport);
                 Ok(())
@@ -52,10 +54,10 @@ impl Ledger {
     }
 
     /// What holds once everything has been put out.
-    pub(in crate::machine) fn settled(
+    pub(in crate::machine) fn settled<R: Rng>(
         &self,
         now: Instant,
-        connection: &Connection<ChaCha8Rng>,
+        connection: &Connection<R>,
     ) -> Result<(), Broken> {
         let (state, deadline) = (connection.state(), connection.poll_timeout());
         let (shown, holds_nothing) = match &state {
@@ -77,10 +79,14 @@ impl Ledger {
             deadline.is_some() == connection.wait_reason().is_some(),
             || "a deadline without a reason, or the other way round".to_owned(),
         )?;
-        Broken::unless(self.is_closed || !self.is_closing, || {
+        let is_over = self.is_closed || self.has_failed;
+        Broken::unless(is_over || !self.is_closing, || {
             "told to close, and no `Closed` followed".to_owned()
         })?;
-        let has_winner = self.transports.values().any(|one| one.check_passed)
+        let has_winner = self
+            .transports
+            .values()
+            .any(|one| one.check == Check::Passed)
             || self
                 .requests
                 .values()
@@ -92,9 +98,9 @@ impl Ledger {
             .settled(self.stamp(now), self.timing.keep_alive, deadline)
     }
 
-    fn is_silent_after_close(&mut self, output: &Output) -> Result<(), Broken> {
+    fn is_silent_after_the_end(&mut self, output: &Output) -> Result<(), Broken> {
         let is_allowed = match output {
-            Output::Cancel(_) | Output::Close(_) => true,
+            Output::Cancel(_) | Output::Close(_) => return Ok(()),
             Output::Event(Event::Closed) => {
                 let is_first = !self.is_closed;
                 self.is_closed = true;
@@ -105,15 +111,20 @@ impl Ledger {
             | Output::Open { .. }
             | Output::Http { .. }
             | Output::Unary(_)
-            | Output::ServerStream(_)
-            | Output::Event(_) => !self.is_closing,
+            | Output::ServerStream(_) => !self.is_closing,
+            // What was due before the `Close` came happened before it.
+            Output::Event(_) => !self.is_closing || self.is_overdue && !self.is_closed,
         };
-        Broken::unless(is_allowed, || {
-            format!("around `Close`: {}", render_output(output))
+        Broken::unless(is_allowed && !self.has_failed, || {
+            format!("around the end: {}", render_output(output))
         })
     }
 
     fn request(&mut self, now: Instant, output: &Output, id: Id, on: Id) -> Result<(), Broken> {
+        if self.gone.as_ref().is_some_and(|(gone, _)| *gone == on) {
+            self.may_be_dropped.push(id);
+            return Ok(());
+        }
         let what = request_of(output);
         let (Some(what), Some(transport)) = (what, self.transports.get_mut(&on)) else {
             let output = render_output(output);
@@ -144,9 +155,10 @@ impl Ledger {
                 Broken::unless(transport.reserve == Reserve::Over, || {
                     "`Connect` before the reservation was over".to_owned()
                 })?;
-                Broken::unless(transport.check_passed || self.check_is_skipped, || {
-                    "`Connect` without a passed check on its transport".to_owned()
-                })?;
+                Broken::unless(
+                    transport.check == Check::Passed || self.check_is_skipped,
+                    || "`Connect` without a passed check on its transport".to_owned(),
+                )?;
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
@@ -192,7 +204,7 @@ impl Ledger {
             return Broken::unless(may, || format!("{id} is cancelled and not in flight"));
         };
         if pending.what == Request::Reserve
-            && now >= pending.sent.at + self.timing.reserve
+            && self.stamp(now).since(pending.sent) >= self.timing.reserve
             && let Some(transport) = self.transports.get_mut(&pending.on)
         {
             transport.reserve = Reserve::Over;
@@ -220,6 +232,7 @@ impl Ledger {
                 self.sessions.stopped();
                 Ok(())
             }
+            Event::Compatible { server, .. } => self.compatible(server),
             Event::Resolving { .. }
             | Event::LookupTryFailed { .. }
             | Event::Resolved { .. }
@@ -227,12 +240,26 @@ impl Ledger {
             | Event::Connecting { .. }
             | Event::Selected { .. }
             | Event::ReserveFailed { .. }
-            | Event::Compatible { .. }
             | Event::Token { .. }
             | Event::CandidateFailed { .. }
-            | Event::BackingOff { .. }
-            | Event::Failed(_) => Ok(()),
+            | Event::BackingOff { .. } => Ok(()),
+            Event::Failed(_) => {
+                self.has_failed = true;
+                Ok(())
+            }
         }
+    }
+
+    fn compatible(&mut self, server: &Endpoint) -> Result<(), Broken> {
+        let gone = self.gone.as_mut().map(|(_, transport)| transport);
+        let mut transports = self.transports.values_mut().chain(gone);
+        let judged = transports.find(|one| one.to == *server && one.check != Check::NotPassed);
+        let Some(transport) = judged else {
+            let text = "compatible without a check that could tell";
+            return Err(Broken(text.to_owned()));
+        };
+        transport.check = Check::Passed;
+        Ok(())
     }
 
     fn connected(&mut self, now: Instant, session: &Session) -> Result<(), Broken> {
@@ -246,9 +273,10 @@ impl Ledger {
             let text = "connected without a live `Connect` stream";
             return Err(Broken(text.to_owned()));
         };
-        Broken::unless(transport.check_passed || self.check_is_skipped, || {
-            "connected without a passed check on the transport".to_owned()
-        })?;
+        Broken::unless(
+            transport.check == Check::Passed || self.check_is_skipped,
+            || "connected without a passed check on the transport".to_owned(),
+        )?;
         let is_its_server = transport.to == session.server;
         let is_its_peer = transport.phase == Phase::Open(session.peer);
         Broken::unless(is_its_server && is_its_peer, || {
