@@ -29,7 +29,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 fn pictures_of_every_scenario_lie_within_their_frames() {
     for scenario in Scenario::ALL {
         for text in draw(&Fleet {
-            clients: 12,
+            clients: 6,
             servers: 3,
             ..small(scenario)
         }) {
@@ -64,7 +64,7 @@ fn pictures_of_many_servers_lie_within_their_frames() {
 #[test]
 fn comparisons_lie_within_their_frames_too() {
     let fleet = Fleet {
-        clients: 6,
+        clients: 3,
         servers: 3,
         ..small(Scenario::ColdStart)
     };

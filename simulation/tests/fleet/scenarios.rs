@@ -183,7 +183,7 @@ fn max_probes_and_the_switches_reach_clients_and_servers() {
 fn a_comparison_plays_each_variant_once() {
     let mut told = Vec::new();
     let fleet = Fleet {
-        clients: 6,
+        clients: 4,
         servers: 3,
         balancing: Balancing::Random,
         ..small(Scenario::ColdStart)
