@@ -89,10 +89,15 @@ impl ServerModel {
         &mut self.config
     }
 
-    /// `GET /connections/count`: clients that are not evicted, and unexpired reservations.
+    /// `GET /connections/count`: clients that are not evicted, and unexpired reservations, unless
+    /// [`ModelConfig::counts_reservations`] says otherwise.
     pub fn count(&mut self, now: Instant) -> u64 {
         self.advance(now);
-        (self.clients.len() + self.reservations.len()) as u64
+        let reserved = match self.config.counts_reservations {
+            true => self.reservations.len(),
+            false => 0,
+        };
+        (self.clients.len() + reserved) as u64
     }
 
     /// `POST /connections/reserve`

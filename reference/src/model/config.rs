@@ -18,6 +18,8 @@ pub struct ModelConfig {
     pub evict_check: Duration,
     /// How long a reservation counts: 30 s.
     pub reservation_life: Duration,
+    /// Whether reservations count: yes. A server that only counts clients takes them all the same.
+    pub counts_reservations: bool,
     /// Which methods the server knows: all.
     pub age: Age,
     /// What a compatibility check finds: nothing.
@@ -44,6 +46,7 @@ impl Default for ModelConfig {
             evict_after: Duration::from_secs(5),
             evict_check: Duration::from_secs(2),
             reservation_life: Duration::from_secs(30),
+            counts_reservations: true,
             age: Age::Current,
             verdict: Verdict::Compatible,
             authentication: None,
