@@ -21,8 +21,8 @@ pub use connection_string::{
     ConnectionStringErrorKind, LoadBalancer, Servers,
 };
 pub use contract::{
-    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, Schema, compare,
-    diff,
+    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, ProtoFile, Schema,
+    compare, diff, is_newer,
 };
 pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};

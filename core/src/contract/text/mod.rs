@@ -9,6 +9,9 @@ mod lexer;
 mod parser;
 mod resolve;
 
+pub(super) use parser::{SCALARS, camel_case};
+pub(super) use resolve::Types;
+
 use super::{ContractError, schema::Schema};
 use prost::Message as _;
 

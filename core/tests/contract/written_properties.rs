@@ -1,0 +1,1 @@
+//! What holds for written contracts of any shape.
