@@ -64,7 +64,7 @@ pub(crate) fn protoc(name: &str, files: &[ProtoFile]) -> Option<Schema> {
 }
 
 /// The names of the Rust files that tonic-prost-build writes for the files, as an application's
-/// build script would call it.
+/// build script would call it; without the underscores that it puts between words.
 pub(crate) fn tonic(name: &str, files: &[ProtoFile]) -> Vec<String> {
     let directory = directory(&format!("tonic-{name}"));
     let set = FileDescriptorSet::decode(&*protox(files).unwrap()).unwrap();
@@ -75,6 +75,7 @@ pub(crate) fn tonic(name: &str, files: &[ProtoFile]) -> Vec<String> {
         .unwrap();
     let entries = fs::read_dir(directory).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = names.map(|name| name.replace('_', ""));
     let mut names: Vec<String> = names.collect();
     names.sort();
     names

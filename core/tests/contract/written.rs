@@ -23,7 +23,6 @@ fn a_published_contract_is_the_same_when_it_is_read_again() {
         let by_protox = compiled(&files);
         assert_same_but_for_a_clash(&name, &schema, &by_protox);
         assert_eq!(by_protox.to_proto_files().unwrap(), files, "{name}");
-        assert_same("as text", &text(&files), &text(&files));
         assert_eq!(diff(&schema, &text(&files)), [], "{name}");
         assert_eq!(diff(&text(&files), &schema), [], "{name}");
     }
@@ -37,21 +36,20 @@ fn the_files_of_a_published_contract_suit_every_compiler() {
         if let Some(by_protoc) = protoc(&name, &files) {
             assert_same_but_for_a_clash(&name, &schema, &by_protoc);
         }
-        let rust: Vec<_> = files
+        // Generating code takes its time, so this is for the oldest, a late and the newest.
+        let is_tried = ["15.7.1", "16.34.0", "17-z"]
             .iter()
-            .map(|file| {
-                file.content
-                    .lines()
-                    .find_map(|line| line.strip_prefix("package "))
-            })
-            .map(|package| {
-                format!(
-                    "{}.rs",
-                    package.unwrap().trim_end_matches(';').to_lowercase()
-                )
-            })
+            .any(|one| name.ends_with(one));
+        if !is_tried {
+            continue;
+        }
+        let packages = files.iter().map(|file| {
+            let mut lines = file.content.lines();
+            lines.find_map(|line| line.strip_prefix("package ")?.strip_suffix(';'))
+        });
+        let mut rust: Vec<_> = packages
+            .map(|package| format!("{}.rs", package.unwrap().to_lowercase()))
             .collect();
-        let mut rust = rust;
         rust.sort();
         assert_eq!(tonic(&name, &files), rust, "{name}");
     }
