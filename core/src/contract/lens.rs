@@ -52,7 +52,11 @@ impl<'a> Lens<'a> {
 
     /// In text, values lack the enum's name that descriptor sets put in front of some.
     pub(super) fn same_value_name(&self, owner: &[u8], was: &[u8], now: &[u8]) -> bool {
-        was == now || (self.with_text && without_prefix(owner, was) == without_prefix(owner, now))
+        if was == now || !self.with_text {
+            return was == now;
+        }
+        let forms = |name| [name, without_prefix(owner, name)];
+        forms(was).iter().any(|was| forms(now).contains(was))
     }
 }
 

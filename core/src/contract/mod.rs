@@ -23,6 +23,7 @@ pub use diff::diff;
 pub use error::ContractError;
 pub use finding::{Incompatibility, IncompatibilityKind};
 pub use schema::Schema;
+pub use text::as_source_text;
 pub use version::is_newer;
 pub use write::ProtoFile;
 
