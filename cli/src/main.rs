@@ -11,6 +11,8 @@ mod embedded;
 mod problem;
 mod render;
 mod resolve;
+mod serve;
+mod signals;
 mod token;
 
 use clap::{Args, Parser, Subcommand};
@@ -37,9 +39,12 @@ enum Command {
     /// servers in order.
     #[command(after_help = RESOLVE_EXIT_CODES)]
     Resolve(ResolveArguments),
-    /// Judge contracts: descriptor sets and proto source text, from files and servers.
+    /// Judge contracts, and fetch them: descriptor sets and proto source text, from files and servers.
     #[command(subcommand)]
     Contract(contract::Command),
+    /// Start a cluster on loopback, to develop and test how an application connects.
+    #[command(long_about = serve::ABOUT, after_help = serve::EXIT_CODES)]
+    Serve(serve::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -96,5 +101,6 @@ fn main() -> ExitCode {
         Command::Token(arguments) => token::run(&arguments),
         Command::Resolve(arguments) => resolve::run(&arguments),
         Command::Contract(command) => contract::run(&command),
+        Command::Serve(arguments) => serve::run(&arguments),
     }
 }

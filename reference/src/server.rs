@@ -105,6 +105,11 @@ impl Server {
         Ok(server)
     }
 
+    /// Whether it runs.
+    pub fn is_up(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.shared.port

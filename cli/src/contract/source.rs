@@ -6,7 +6,9 @@ use chronicle_connection_proto::{
     host::ServerVersionInfo,
     paths,
 };
-use chronicle_connection_tokio::{Channel, Client, Config, ConnectionString, Contract, Schema};
+use chronicle_connection_tokio::{
+    Channel, Client, Config, ConnectionString, Contract, Schema, as_source_text,
+};
 use std::fs;
 use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery};
 use tonic_prost::ProstCodec;
@@ -17,7 +19,7 @@ pub(super) async fn read(source: &str) -> Result<Source, Problem> {
         return ask(source.parse()?).await;
     }
     let bytes = fs::read(source).map_err(|error| format!("{source}: {error}"))?;
-    let schema = match as_text(&bytes) {
+    let schema = match as_source_text(&bytes) {
         Some(text) => Schema::from_source_text(text),
         None => Schema::from_descriptor_set(bytes),
     };
@@ -25,13 +27,6 @@ pub(super) async fn read(source: &str) -> Result<Source, Problem> {
         schema: schema.map_err(|error| format!("{source}: {error}"))?,
         version: None,
     })
-}
-
-/// A descriptor set has lengths in it, which are control characters or no UTF-8.
-fn as_text(bytes: &[u8]) -> Option<&str> {
-    let text = str::from_utf8(bytes).ok()?;
-    let is_text = |c: char| !c.is_control() || c.is_whitespace();
-    text.chars().all(is_text).then_some(text)
 }
 
 /// What a server tells of its contract.

@@ -155,6 +155,23 @@ enum State {
 }
 
 #[test]
+fn a_message_that_stands_there_twice_keeps_what_is_nested_in_either() {
+    let schema = Schema::from_source_text(
+        "package p;
+        message M { int32 a = 1; message One { message Deep {} } }
+        message M { int32 a = 1; message Two {} message One { enum Mode { None = 0; } } }",
+    )
+    .unwrap();
+    let set = schema.to_descriptor_set().unwrap();
+    assert_same("twice", &schema, &Schema::from_descriptor_set(set).unwrap());
+    assert_same(
+        "twice",
+        &schema,
+        &compiled(&schema.to_proto_files().unwrap()),
+    );
+}
+
+#[test]
 fn proto2_keeps_its_labels() {
     let files = [ProtoFile {
         name: "p.proto".to_owned(),

@@ -1,4 +1,4 @@
-//! A running program, asked and answered line by line. It is expected to end with its input.
+//! A running program, asked and answered line by line. It ends with the test at the latest.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -7,7 +7,8 @@ use std::{
 
 pub(crate) struct Program {
     child: Child,
-    input: ChildStdin,
+    /// `None` where it has ended.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
@@ -20,7 +21,7 @@ impl Program {
             .spawn()
             .unwrap();
         Self {
-            input: child.stdin.take().unwrap(),
+            input: child.stdin.take(),
             output: BufReader::new(child.stdout.take().unwrap()),
             child,
         }
@@ -28,7 +29,7 @@ impl Program {
 
     /// Says a line, and gives the answer to it.
     pub(crate) fn say(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").unwrap();
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         self.read()
     }
 
@@ -41,7 +42,14 @@ impl Program {
 
     /// Ends the input, and waits for the end of the program.
     pub(crate) fn end(mut self) -> ExitStatus {
-        drop(self.input);
+        self.input = None;
         self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -9,7 +9,7 @@ use prost_types::{
     FileDescriptorProto, FileDescriptorSet, MessageOptions, MethodDescriptorProto,
     OneofDescriptorProto, ServiceDescriptorProto, field_descriptor_proto::Label,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 /// Every file stands behind those that it imports.
 pub(super) fn packages(schema: &Schema) -> Result<FileDescriptorSet, ContractError> {
@@ -75,7 +75,7 @@ struct Package {
     services: BTreeMap<String, ServiceDescriptorProto>,
 }
 
-/// A file for each package. What stands in the set twice has the same content, as reading has seen
+/// A file for each package. What stands in the set twice has the same members, as reading has seen
 /// to. The imports of every file, by its new name, come out beside them.
 fn merge(
     set: FileDescriptorSet,
@@ -105,8 +105,7 @@ fn merge(
         }
         let is_proto3 = into.syntax.is_some();
         for message in file.message_type {
-            let vacant = into.messages.entry(message.name().to_owned());
-            vacant.or_insert_with(|| plain_message(message, is_proto3));
+            add(&mut into.messages, plain_message(message, is_proto3));
         }
         for declared in file.enum_type {
             let vacant = into.enums.entry(declared.name().to_owned());
@@ -151,6 +150,32 @@ fn name_of(file: &FileDescriptorProto) -> String {
     }
 }
 
+/// Adds a message, or what is nested in it to the one that is there: only their fields are the same.
+fn add(messages: &mut BTreeMap<String, DescriptorProto>, message: DescriptorProto) {
+    let there = match messages.entry(message.name().to_owned()) {
+        Entry::Vacant(vacant) => {
+            vacant.insert(message);
+            return;
+        }
+        Entry::Occupied(there) => there.into_mut(),
+    };
+    let by_name = |nested: DescriptorProto| (nested.name().to_owned(), nested);
+    let mut nested = std::mem::take(&mut there.nested_type)
+        .into_iter()
+        .map(by_name)
+        .collect();
+    for message in message.nested_type {
+        add(&mut nested, message);
+    }
+    there.nested_type = nested.into_values().collect();
+    let enums = std::mem::take(&mut there.enum_type).into_iter();
+    let enums: BTreeMap<String, EnumDescriptorProto> = enums
+        .chain(message.enum_type)
+        .map(|declared| (declared.name().to_owned(), declared))
+        .collect();
+    there.enum_type = enums.into_values().collect();
+}
+
 fn plain_message(message: DescriptorProto, is_proto3: bool) -> DescriptorProto {
     let mut fields = message.field;
     fields.sort_by_key(FieldDescriptorProto::number);
@@ -159,11 +184,10 @@ fn plain_message(message: DescriptorProto, is_proto3: bool) -> DescriptorProto {
         .map(|field| plain_field(field, is_proto3))
         .collect();
     let oneof_decl = oneofs(&mut field, &message.oneof_decl);
-    let nested: BTreeMap<String, DescriptorProto> = message
-        .nested_type
-        .into_iter()
-        .map(|nested| (nested.name().into(), plain_message(nested, is_proto3)))
-        .collect();
+    let mut nested = BTreeMap::new();
+    for message in message.nested_type {
+        add(&mut nested, plain_message(message, is_proto3));
+    }
     let enums: BTreeMap<String, EnumDescriptorProto> = message
         .enum_type
         .into_iter()
