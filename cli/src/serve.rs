@@ -4,7 +4,7 @@ use crate::{
     problem::{self, Problem, bad_input},
     signals::interrupted,
 };
-use chronicle_reference_server::{Console, Said};
+use chronicle_reference_server::{Console, Said, ServerOptions};
 use clap::{Args, value_parser};
 use futures_util::FutureExt as _;
 use std::{
@@ -72,7 +72,12 @@ async fn serve(arguments: &Arguments) -> Result<(), Problem> {
         Some(file) => bad_input(format!("{}: {error}", file.display())),
         None => bad_input(error),
     })?;
-    let console = Console::start(model, arguments.servers, arguments.port).await;
+    let options = ServerOptions {
+        port: arguments.port,
+        model,
+        ..ServerOptions::default()
+    };
+    let console = Console::start(options, arguments.servers).await;
     let mut console = console.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => bad_input(error),
         _ => Problem::from(error),

@@ -6,8 +6,8 @@ use std::{fmt, io};
 
 /// A cluster that obeys commands, one line each.
 ///
-/// The servers keep connections as those of Chronicle do, and judge contracts; they store nothing, and
-/// answer the calls of an application as UNIMPLEMENTED.
+/// The servers keep connections as those of Chronicle do, and judge contracts. They store nothing, and
+/// answer the calls of an application as UNIMPLEMENTED, unless they are given its services.
 #[derive(Debug)]
 pub struct Console {
     cluster: Cluster,
@@ -35,21 +35,20 @@ impl fmt::Display for Said {
 }
 
 impl Console {
-    /// Starts servers that behave alike, on the ports from `port` on; 0 stands for any that are
-    /// free.
+    /// Starts servers that are alike, on the ports from that of the options on; 0 stands for any that
+    /// are free.
     ///
     /// # Errors
     /// Where a port cannot be had, or would be none.
-    pub async fn start(model: ModelConfig, servers: u16, port: u16) -> io::Result<Self> {
-        let ports = (0..servers).map(|index| match port {
+    pub async fn start(options: ServerOptions, servers: u16) -> io::Result<Self> {
+        let ports = (0..servers).map(|index| match options.port {
             0 => Some(0),
             first => first.checked_add(index),
         });
         let options = ports.map(|port| {
             Some(ServerOptions {
                 port: port?,
-                model: model.clone(),
-                ..ServerOptions::default()
+                ..options.clone()
             })
         });
         let Some(options) = options.collect::<Option<Vec<_>>>() else {

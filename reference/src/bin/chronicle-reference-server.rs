@@ -10,7 +10,7 @@
     reason = "a program reads its arguments and files"
 )]
 
-use chronicle_reference_server::{Console, Said, model::ModelConfig};
+use chronicle_reference_server::{Console, Said, ServerOptions};
 use std::{
     env, fs, io,
     io::{BufRead as _, Write as _},
@@ -57,8 +57,11 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<(u16, u16), Stri
 fn run(servers: u16, port: u16) -> io::Result<()> {
     let runtime = Runtime::new()?;
     // Any client is welcome here, whatever its contract.
-    let console = Console::start(ModelConfig::default(), servers, port);
-    let mut console = runtime.block_on(console)?;
+    let options = ServerOptions {
+        port,
+        ..ServerOptions::default()
+    };
+    let mut console = runtime.block_on(Console::start(options, servers))?;
     let mut out = io::stdout();
     writeln!(out, "{}", console.connection_string())?;
     for line in io::stdin().lock().lines() {

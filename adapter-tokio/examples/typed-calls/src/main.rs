@@ -1,0 +1,51 @@
+//! Appends an event, reads all there are, and observes new ones across fail-overs, until Ctrl-C.
+//!
+//! `typed-calls CONNECTION_STRING [COUNT]`: ends by itself when it has observed so many.
+#![allow(clippy::disallowed_methods, reason = "a program reads its arguments")]
+
+use std::{env, error::Error};
+use typed_calls::{
+    connect,
+    contract::example::events::{AppendRequest, ReadRequest},
+    event_log, observe,
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let mut arguments = env::args().skip(1);
+    let string = arguments.next().ok_or("give a connection string")?;
+    let count: u64 = arguments
+        .next()
+        .map_or(Ok(u64::MAX), |count| count.parse())?;
+
+    let client = connect(&string).await?;
+    let appended = event_log(&client)
+        .append(AppendRequest {
+            event_type: "OrderPlaced".to_owned(),
+            content: r#"{"total":42}"#.to_owned(),
+        })
+        .await?
+        .into_inner();
+    println!("appended {}", appended.sequence_number);
+
+    let mut events = event_log(&client)
+        .read(ReadRequest { from: 0 })
+        .await?
+        .into_inner();
+    while let Some(event) = events.message().await? {
+        println!(
+            "read {} {} {}",
+            event.sequence_number, event.event_type, event.content
+        );
+    }
+
+    let mut observed = 0;
+    observe(&client, "example", |event| {
+        println!("observed {} {}", event.sequence_number, event.event_type);
+        observed += 1;
+        observed < count
+    })
+    .await?;
+    client.close().await;
+    Ok(())
+}
