@@ -234,6 +234,46 @@ fn credentials_are_used_and_what_cannot_be_fetched_leaves_nothing_behind() {
     }
 }
 
+/// What the README says is how the files of the example came about. After a change to what is served,
+/// `CHRONICLE_REGENERATE=1` writes them anew.
+#[test]
+fn the_recipe_fetches_the_files_of_the_example_as_they_are_committed() {
+    const COMMAND: &str = "cargo run -p chronicle-connection-cli -- ";
+    const EXAMPLE: &str = "adapter-tokio/examples/typed-calls";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let mut lines = readme.lines();
+    let fetch = lines.find_map(|line| line.strip_prefix(&format!("{COMMAND}contract fetch")));
+
+    let contract = root.join(EXAMPLE).join("served.txt");
+    let contract = fs::read(contract).unwrap();
+    let world = World::new("example", |model| {
+        *model = ModelConfig::serving(&contract, "18.5.0").unwrap();
+    });
+    let out = format!("{EXAMPLE}/contract");
+    let fetch = fetch
+        .unwrap()
+        .replace("127.0.0.1:35100", &world.server.endpoint());
+    assert!(fetch.contains(&out), "{fetch}");
+    let regenerate = env::var_os("CHRONICLE_REGENERATE").is_some();
+    let fetch = if regenerate {
+        fetch
+    } else {
+        fetch.replace(&out, &world.out())
+    };
+    let mut shell = Command::new("sh");
+    let script = format!("\"$0\" contract fetch{fetch}");
+    shell
+        .args(["-c", &script, env!("CARGO_BIN_EXE_chronicle")])
+        .current_dir(&root);
+    let output = shell.output().unwrap();
+    let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{script}: {told}");
+    if !regenerate {
+        assert_eq!(world.files(), files_in(&root.join(&out)));
+    }
+}
+
 /// A server with the contract of a small application, and a directory.
 struct World {
     out: PathBuf,
@@ -303,21 +343,25 @@ impl World {
     }
 
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
-        let mut files = BTreeMap::new();
-        let mut directories = vec![self.out.clone()];
-        while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    directories.push(path);
-                } else {
-                    let name = path.strip_prefix(&self.out).unwrap().to_str().unwrap();
-                    files.insert(name.replace('\\', "/"), fs::read(&path).unwrap());
-                }
+        files_in(&self.out)
+    }
+}
+
+fn files_in(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+                files.insert(name.replace('\\', "/"), fs::read(&path).unwrap());
             }
         }
-        files
     }
+    files
 }
 
 const APPLICATION: &str = "

@@ -2,14 +2,17 @@
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
 };
 
 pub(crate) struct Program {
     child: Child,
     /// `None` where it has ended.
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    output: Receiver<String>,
 }
 
 impl Program {
@@ -20,9 +23,17 @@ impl Program {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (sender, output) = channel();
+        // Ends with the program.
+        thread::spawn(move || {
+            lines
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
         Self {
             input: child.stdin.take(),
-            output: BufReader::new(child.stdout.take().unwrap()),
+            output,
             child,
         }
     }
@@ -33,11 +44,9 @@ impl Program {
         self.read()
     }
 
-    /// The next line; nothing after the last.
+    /// The next line.
     pub(crate) fn read(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        self.output.recv_timeout(PATIENCE).unwrap()
     }
 
     /// Ends the input, and waits for the end of the program.
@@ -53,3 +62,6 @@ impl Drop for Program {
         let _ = self.child.wait();
     }
 }
+
+/// What must come has this long on any machine.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! Appends an event, reads all there are, and observes new ones across fail-overs, until Ctrl-C.
 //!
-//! `typed-calls CONNECTION_STRING [COUNT]`: ends by itself when it has observed so many.
+//! `typed-calls CONNECTION_STRING`
 #![allow(clippy::disallowed_methods, reason = "a program reads its arguments")]
 
 use std::{env, error::Error};
@@ -12,12 +12,7 @@ use typed_calls::{
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let mut arguments = env::args().skip(1);
-    let string = arguments.next().ok_or("give a connection string")?;
-    let count: u64 = arguments
-        .next()
-        .map_or(Ok(u64::MAX), |count| count.parse())?;
-
+    let string = env::args().nth(1).ok_or("give a connection string")?;
     let client = connect(&string).await?;
     let appended = event_log(&client)
         .append(AppendRequest {
@@ -39,13 +34,9 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         );
     }
 
-    let mut observed = 0;
     observe(&client, "example", |event| {
         println!("observed {} {}", event.sequence_number, event.event_type);
-        observed += 1;
-        observed < count
+        true
     })
-    .await?;
-    client.close().await;
-    Ok(())
+    .await
 }

@@ -57,7 +57,7 @@ async fn a_duplex_stream_goes_on_across_fail_overs_without_a_gap_or_a_repetition
         }
     });
     let mut expected = 0..;
-    for _ in 0..3 {
+    for _ in 0..2 {
         for _ in 0..5 {
             append(&client, "Placed").await;
             let event: Event = soon(observed.recv()).await.unwrap();
