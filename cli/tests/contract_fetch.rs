@@ -9,10 +9,11 @@
 #[path = "../../core/tests/contract/older_server.rs"]
 mod older_server;
 
-use chronicle_connection_tokio::{Contract, Schema, diff};
+use chronicle_connection_tokio::{Code, Contract, Schema, diff};
 use chronicle_reference_server::{
-    Server, ServerOptions,
+    Answer, Server, ServerOptions,
     model::{Age, Authentication, ModelConfig},
+    paths,
 };
 use prost::Message as _;
 use std::{
@@ -214,6 +215,18 @@ fn credentials_are_used_and_what_cannot_be_fetched_leaves_nothing_behind() {
     let with = world.string("chronicle-dev-client:chronicle-dev-secret@");
     assert_eq!(world.fetch_from(&with).0, 0);
 
+    let silent = World::new("silent", |_| {});
+    silent.server.faults().set(|faults| {
+        let fault = Answer::Grpc(Code::Unavailable, "going down".to_owned());
+        faults.on(paths::GET_VERSION_INFO).answer = Some(fault);
+    });
+    let (code, complaint) = silent.fetch();
+    assert_eq!(code, 2);
+    assert!(
+        complaint.contains("did not tell its version"),
+        "{complaint}"
+    );
+
     let broken = World::new("broken", |model| model.schema = "message {".to_owned());
     let (code, complaint) = broken.fetch();
     assert_eq!(code, 2);
@@ -229,7 +242,7 @@ fn credentials_are_used_and_what_cannot_be_fetched_leaves_nothing_behind() {
     );
     let (code, complaint) = broken.fetch_from("chronicle://");
     assert_eq!(code, 2, "{complaint}");
-    for world in [broken, unwritable] {
+    for world in [silent, broken, unwritable] {
         assert!(!Path::new(&world.out()).exists());
     }
 }

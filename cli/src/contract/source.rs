@@ -10,7 +10,7 @@ use chronicle_connection_tokio::{
     Channel, Client, Config, ConnectionString, Contract, Schema, as_source_text,
 };
 use std::fs;
-use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery};
+use tonic::{Code, Request, Status, client::Grpc, codegen::http::uri::PathAndQuery};
 use tonic_prost::ProstCodec;
 
 /// Reads a file, or asks the server of a connection string.
@@ -66,8 +66,9 @@ pub(super) async fn told(string: ConnectionString) -> Result<Told, Problem> {
     client.close().await;
     let text: DescriptorSetResponse =
         text.map_err(|status| format!("GetDescriptorSet failed: {status}"))?;
-    let version = version.ok().map(|info: ServerVersionInfo| info.version);
-    let check: Option<CompatibilityResponse> = check.ok();
+    let version: Option<ServerVersionInfo> = if_known(version)?;
+    let version = version.map(|info| info.version);
+    let check: Option<CompatibilityResponse> = if_known(check)?;
     let checked = check.as_ref().map(|check| check.server_version.clone());
     let is_told = |version: &String| !version.is_empty();
     Ok(Told {
@@ -77,6 +78,19 @@ pub(super) async fn told(string: ConnectionString) -> Result<Told, Problem> {
             .map(|check| check.server_protocol_version)
             .filter(is_told),
     })
+}
+
+/// Servers need not tell their versions; but one that is gone has told nothing.
+fn if_known<T>(answer: Result<T, Status>) -> Result<Option<T>, Problem> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(status) => match status.code() {
+            Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => {
+                Err(format!("the server did not tell its version: {status}").into())
+            }
+            _ => Ok(None),
+        },
+    }
 }
 
 async fn call<T, U>(client: &Client, path: &'static str, request: T) -> Result<U, Status>

@@ -171,6 +171,42 @@ fn a_message_that_stands_there_twice_keeps_what_is_nested_in_either() {
     );
 }
 
+/// Whatever text may name of what it leaves out.
+#[test]
+fn every_import_that_is_known_is_supplied() {
+    let names = [
+        ".bcl.Guid",
+        ".bcl.DateTime",
+        ".bcl.TimeSpan",
+        ".bcl.DateTimeOffset",
+        ".bcl.Decimal",
+        ".bcl.NetObjectProxy",
+        ".bcl.TimeSpanScale",
+        "bcl.Guid",
+        "google.protobuf.Any",
+        ".google.protobuf.Duration",
+        ".google.protobuf.Empty",
+        ".google.protobuf.FieldMask",
+        ".google.protobuf.Struct",
+        ".google.protobuf.NullValue",
+        ".google.protobuf.Timestamp",
+        ".google.protobuf.StringValue",
+    ];
+    for name in names {
+        let text = format!("package p; message M {{ {name} a = 1; repeated {name} b = 2; }}");
+        let told = Schema::from_source_text(&text).unwrap();
+        let files = told.to_proto_files().unwrap();
+        let written = Schema::from_descriptor_set(told.to_descriptor_set().unwrap()).unwrap();
+        assert_same(name, &written, &compiled(&files));
+        assert_eq!(diff(&told, &written), [], "{name}");
+        assert_eq!(diff(&written, &told), [], "{name}");
+        let has_proxy = files
+            .iter()
+            .any(|file| file.content.contains("NetObjectProxy {"));
+        assert_eq!(has_proxy, name == ".bcl.NetObjectProxy", "{name}");
+    }
+}
+
 #[test]
 fn proto2_keeps_its_labels() {
     let files = [ProtoFile {

@@ -55,8 +55,9 @@ fn supply_imports(set: &mut FileDescriptorSet) -> Result<(), ContractError> {
     for mut file in decode(IMPORTS_DESCRIPTOR_SET)?.file {
         let package = file.package().to_owned();
         let is_missing = |name: &str| missing.contains(&format!(".{package}.{name}"));
-        let mut messages = file.message_type.iter();
-        if messages.any(|message| is_missing(message.name())) {
+        let messages = file.message_type.iter().map(DescriptorProto::name);
+        let enums = file.enum_type.iter().map(EnumDescriptorProto::name);
+        if messages.chain(enums).any(is_missing) {
             // Servers that do not use it lack it, and would be found to have removed it.
             file.message_type
                 .retain(|message| message.name() != "NetObjectProxy" || is_missing(message.name()));
