@@ -113,7 +113,7 @@ fn clients_are_judged_by_the_contract_that_is_served() {
 }
 
 #[test]
-fn a_published_form_of_contract_can_be_served_in_either_form() {
+fn a_set_and_a_text_of_one_contract_are_served_alike() {
     let files = Files::new();
     let text = files.text("either", "message M { .bcl.Guid a = 1; }");
     let mut served = Program::start(CHRONICLE, &["serve", "--servers", "1", "--contract", &text]);
