@@ -1,7 +1,8 @@
 //! How a server model behaves.
 
 use super::Authentication;
-use std::time::Duration;
+use chronicle_connection::Schema;
+use std::{sync::Arc, time::Duration};
 
 /// How a server behaves; `Default` is a current server with the defaults of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,4 +90,6 @@ pub enum Verdict {
     Incompatible(Vec<String>),
     /// The flag says no, because the client's descriptor set cannot be read.
     Unreadable,
+    /// What there is to find between the client's contract and this one of the server.
+    Computed(Arc<Schema>),
 }
