@@ -2,6 +2,7 @@
 
 use super::{
     proxy::Proxy,
+    stack::{Stack, StackClient},
     world::{Last, World, echo, impatient, impatient_timing, quick},
 };
 use chronicle_connection_driver::{
@@ -66,7 +67,7 @@ pub(crate) async fn a_network_that_carries_nothing_any_more_is_left<R: Runtime>(
 }
 
 /// Ten keep-alives at a time must not mean ten answers at a time.
-pub(crate) async fn a_flood_of_keep_alives_is_answered_by_and_by<R: Runtime>() {
+pub(crate) async fn a_flood_of_keep_alives_is_answered_by_and_by<R: Stack>() {
     let world = World::<R>::start(1).await;
     world.set(0, |faults| {
         faults.model.keep_alive_interval = Duration::from_millis(1);

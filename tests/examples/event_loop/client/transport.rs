@@ -31,7 +31,7 @@ enum Step {
     Resolving(Lookup),
     Dialling(Dial),
     Greeting(SocketAddr, Greeting),
-    Open(Open),
+    Open(Box<Open>),
 }
 
 type Greeting = Pin<
@@ -88,12 +88,12 @@ impl Transport {
                     let greeted = ready!(greeting.as_mut().poll(cx));
                     let (requests, connection) =
                         greeted.map_err(|error| failures::from_h2(&error))?;
-                    self.step = Step::Open(Open {
+                    self.step = Step::Open(Box::new(Open {
                         requests,
                         connection,
                         is_told: false,
                         ended: None,
-                    });
+                    }));
                     // The connection has not been asked yet, so nothing would wake the loop for it.
                     cx.waker().wake_by_ref();
                     return Poll::Ready(Ok(peer));
