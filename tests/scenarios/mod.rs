@@ -3,6 +3,7 @@
 //! A scenario is an async function over the runtime of an adapter. It starts servers of its own, and
 //! waits for conditions, not for times, wherever there is something to wait for.
 
+mod house;
 mod name_server;
 mod proxy;
 pub(crate) mod stack;
@@ -14,6 +15,8 @@ pub(crate) mod connecting;
 pub(crate) mod discovering;
 pub(crate) mod dropping;
 pub(crate) mod enduring;
+pub(crate) mod foreign;
+pub(crate) mod foreign_calls;
 pub(crate) mod proving;
 pub(crate) mod refusing;
 pub(crate) mod securing;
@@ -75,6 +78,23 @@ macro_rules! connection_scenarios {
             enduring {
                 a_flood_of_keep_alives_is_answered_by_and_by
             }
+            foreign {
+                a_session_outlives_every_timeout_of_a_proxy
+                a_proxy_that_retires_connections_is_left_and_found_again
+                a_proxy_that_reloads_is_found_again_at_once
+                counts_choose_among_proxies_and_strange_ones_do_not
+                one_dead_and_one_hanging_proxy_leave_the_third
+                a_dead_or_hanging_program_behind_a_proxy_is_told_by_status
+                the_end_of_a_stream_comes_through_a_proxy
+                a_proxy_that_dies_or_hangs_is_left
+                all_proxies_may_be_restarted_one_after_the_other
+                what_grpc_core_does_not_implement_is_done_without
+                credentials_pass_a_proxy_and_refusals_are_understood
+                a_token_endpoint_that_refuses_is_told_from_one_that_is_busy
+                long_headers_pass_or_fail_with_a_reason
+                a_proxy_without_http_2_is_told_as_such
+                grpc_core_alone_is_enough_for_a_session
+            }
             proving {
                 a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once
                 an_endpoint_that_fails_is_survived_in_each_way
@@ -118,6 +138,12 @@ macro_rules! client_scenarios {
             enduring {
                 a_network_that_carries_nothing_any_more_is_left
                 clients_outlive_servers_that_fail_in_every_way
+            }
+            foreign_calls {
+                calls_of_every_shape_pass_a_proxy
+                calls_keep_to_the_limits_of_a_proxy
+                each_call_ends_once_however_the_stack_ends
+                a_call_with_an_old_token_is_sent_once_more_through_a_proxy
             }
             proving {
                 a_token_goes_with_calls_of_every_shape_and_replaces_what_the_caller_left
