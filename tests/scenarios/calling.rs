@@ -135,6 +135,43 @@ pub(crate) async fn a_thousand_calls_in_flight_end_at_once_with_their_server<R: 
     assert_eq!(world.requests(paths::ECHO_UNARY), 1000);
 }
 
+/// Of those that wait for a stream, the server never hears.
+pub(crate) async fn a_thousand_calls_of_which_most_wait_end_with_their_server_too<R: Runtime>() {
+    let mut world = World::<R>::start(2).await;
+    world.set_all(|faults| faults.on(paths::ECHO_UNARY).delay = Duration::from_millis(20));
+    let client = world.connect().await;
+    let mut events = client.events();
+    let first = world.connected(&mut events).await;
+    let calls = (0..1000).map(|_| {
+        let mut echo = echo(client.channel());
+        async move { echo.unary(Payload::default()).await }
+    });
+    let mut calls = pin!(join_all(calls));
+    let some = || world.requests(paths::ECHO_UNARY) >= 50;
+    match select(calls.as_mut(), pin!(world.until("some calls", some))).await {
+        Either::Left(_) => panic!("calls ended before their server"),
+        Either::Right(_) => {}
+    }
+    let index = world.server_of(&first);
+    world.kill(index).await;
+    let ends = world.soon("end of all calls", calls).await;
+    let answered = ends.iter().filter(|end| end.is_ok()).count() as u64;
+    for end in ends {
+        let code = end.map_or_else(|status| status.code(), |_| Code::Ok);
+        assert!(matches!(code, Code::Ok | Code::Unavailable), "{code}");
+    }
+    let reached = world.requests(paths::ECHO_UNARY);
+    println!("measured: of 1,000 calls {reached} reached a server, {answered} were answered");
+    assert!((answered..=1000).contains(&reached));
+    assert!(answered < 1000);
+    world.connected(&mut events).await;
+    assert_eq!(
+        world.requests(paths::ECHO_UNARY),
+        reached,
+        "nothing is sent later"
+    );
+}
+
 pub(crate) async fn a_channel_is_a_handle_and_a_call_is_none<R: Runtime>() {
     let world = World::<R>::start(1).await;
     let client = world.connect().await;

@@ -186,7 +186,6 @@ fn told_apart<T>(ends: Vec<Result<T, Status>>) -> Ends {
             Ok(_) => told.ok += 1,
             Err(status) => {
                 assert_eq!(status.code(), Code::Unavailable, "{status}");
-                eprintln!("DBG {status}");
                 told.unavailable += 1;
             }
         }

@@ -16,6 +16,7 @@ pub(crate) mod discovering;
 pub(crate) mod dropping;
 pub(crate) mod enduring;
 pub(crate) mod foreign;
+pub(crate) mod foreign_answers;
 pub(crate) mod foreign_calls;
 pub(crate) mod proving;
 pub(crate) mod refusing;
@@ -55,6 +56,7 @@ macro_rules! connection_scenarios {
                 a_connection_whose_servers_all_refuse_later_stops_for_good
                 a_server_that_cannot_be_verified_is_refused_and_the_way_through_is_named
                 an_older_server_is_compared_here_by_its_text_and_its_version
+                an_older_server_without_endpoints_sends_its_first_keep_alive_late
             }
             dropping {
                 a_killed_server_is_noticed_at_once_and_never_shown_as_connected
@@ -82,20 +84,23 @@ macro_rules! connection_scenarios {
                 a_session_outlives_every_timeout_of_a_proxy
                 a_proxy_that_retires_connections_is_left_and_found_again
                 a_proxy_that_reloads_is_found_again_at_once
-                counts_choose_among_proxies_and_strange_ones_do_not
                 one_dead_and_one_hanging_proxy_leave_the_third
                 a_dead_or_hanging_program_behind_a_proxy_is_told_by_status
                 the_end_of_a_stream_comes_through_a_proxy
                 a_proxy_that_dies_or_hangs_is_left
                 all_proxies_may_be_restarted_one_after_the_other
+                grpc_core_alone_is_enough_for_a_session
+            }
+            foreign_answers {
+                counts_choose_among_proxies_and_strange_ones_do_not
                 what_grpc_core_does_not_implement_is_done_without
                 credentials_pass_a_proxy_and_refusals_are_understood
                 a_token_endpoint_that_refuses_is_told_from_one_that_is_busy
                 long_headers_pass_or_fail_with_a_reason
                 a_proxy_without_http_2_is_told_as_such
-                grpc_core_alone_is_enough_for_a_session
             }
             proving {
+                a_session_outlives_its_tokens_and_those_that_a_server_forgets
                 a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once
                 an_endpoint_that_fails_is_survived_in_each_way
                 a_redirect_of_the_token_endpoint_is_not_followed
@@ -125,6 +130,7 @@ macro_rules! client_scenarios {
                 unread_streams_and_many_calls_leave_the_session_alone
                 transports_are_opened_as_streams_need_them
                 a_thousand_calls_in_flight_end_at_once_with_their_server
+                a_thousand_calls_of_which_most_wait_end_with_their_server_too
                 a_channel_is_a_handle_and_a_call_is_none
                 calls_on_a_closed_client_are_unavailable
                 calls_on_a_silent_session_end_with_it
@@ -136,6 +142,7 @@ macro_rules! client_scenarios {
                 a_duplex_call_goes_both_ways_and_ends_with_either_side
             }
             enduring {
+                neither_a_flood_nor_slow_readers_stop_the_clocks
                 a_network_that_carries_nothing_any_more_is_left
                 clients_outlive_servers_that_fail_in_every_way
             }

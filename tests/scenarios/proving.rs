@@ -65,6 +65,27 @@ pub(crate) async fn an_api_key_is_enough<R: Runtime>() {
     assert_eq!(world.requests(paths::TOKEN), 0);
 }
 
+/// Tokens expire, and a server that restarts its store knows none of them: neither ends a session.
+pub(crate) async fn a_session_outlives_its_tokens_and_those_that_a_server_forgets<R: Stack>() {
+    let world = authenticated::<R>(1).await;
+    world.set(0, |faults| {
+        let known = faults.model.authentication.as_mut().unwrap();
+        known.token_life = Duration::from_secs(1);
+    });
+    let connecting = builder(&world, CREDENTIALS).connect();
+    let client = world.soon("a session", connecting).await.unwrap();
+    let session = client.session().unwrap();
+    let tokens = || world.requests(paths::TOKEN);
+    world.until("third token", || tokens() == 3).await;
+    world.servers()[0].faults().reset_tokens();
+    world.until("fourth token", || tokens() == 4).await;
+    let answers = || world.requests(paths::CONNECTION_KEEP_ALIVE);
+    let before = answers();
+    world.until("answers", || answers() > before + 5).await;
+    assert_eq!(client.session().as_ref(), Some(&session));
+    assert!(world.knows(0, &session));
+}
+
 pub(crate) async fn a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once<R: Stack>() {
     let world = authenticated::<R>(2).await;
     let error = world.refused(builder(&world, "app:wrong@")).await;

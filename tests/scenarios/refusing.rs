@@ -9,11 +9,14 @@ use chronicle_connection_driver::core::{
     Incompatible, Schema, State,
 };
 use chronicle_reference_server::{
-    Faults,
-    model::{Age, Authentication, ModelConfig, Verdict},
+    Answer, Faults,
+    model::{Age, Authentication, FirstKeepAlive, ModelConfig, Verdict},
     paths,
 };
-use std::net::Ipv4Addr;
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
 
 pub(crate) async fn an_incompatible_server_in_a_mixed_cluster_is_passed_over<R: Stack>() {
     let mut world = World::<R>::start(3).await;
@@ -137,6 +140,30 @@ pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version
         let paths: Vec<_> = found.iter().map(|finding| &*finding.path).collect();
         assert_eq!(paths, ["acme.Order.Note"], "{version:?}");
     }
+}
+
+/// As servers of 15.x are: no check, no counts, no reservations, and a first keep-alive that comes
+/// after the first interval.
+pub(crate) async fn an_older_server_without_endpoints_sends_its_first_keep_alive_late<R: Stack>() {
+    let world = World::<R>::start(2).await;
+    world.set_all(|faults| {
+        let model = &mut faults.model;
+        model.age = Age::WithoutCheck;
+        model.version = "15.7.0".to_owned();
+        model.first_keep_alive = FirstKeepAlive::AfterInterval;
+        model.keep_alive_interval = Duration::from_secs(1);
+        let page = Answer::Http(200, "<html>a page for every path</html>".into());
+        faults.on(paths::COUNT).answer = Some(page.clone());
+        faults.on(paths::RESERVE).answer = Some(page);
+    });
+    let begun = Instant::now();
+    let client = world.connect().await;
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    let session = client.session().unwrap();
+    let index = world.server_of(&session);
+    let answers = || world.stats(index).requests(paths::CONNECTION_KEEP_ALIVE);
+    world.until("second answer", || answers() == 2).await;
+    assert!(world.knows(index, &session));
 }
 
 /// An application's contract in the package `acme`.
