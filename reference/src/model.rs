@@ -276,6 +276,11 @@ impl ServerModel {
         self.clients.keys().map(String::as_str)
     }
 
+    /// Whether a connection id is registered, and not evicted.
+    pub fn is_registered(&self, connection_id: &str) -> bool {
+        self.clients.contains_key(connection_id)
+    }
+
     /// Does what time alone does. Each look for unseen clients is taken as of its own instant, so
     /// that a late call evicts nobody early.
     fn advance(&mut self, now: Instant) {

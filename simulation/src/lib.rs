@@ -18,10 +18,13 @@ mod wire;
 mod world;
 
 pub use hand::{DnsQuery, Hand};
-pub use machine::Machine;
+pub use machine::{Checks, Machine, Violation};
 pub use setup::Setup;
 pub use trace::Trace;
-pub use wire::{compatible, http, id_of, incompatible, keep_alive, ok, request_of, status};
+pub use wire::{
+    compatible, connection_id_of, http, id_of, incompatible, keep_alive, ok, request_of, status,
+};
 pub use world::{
-    Arrival, Client, ClientId, Fault, Latency, Network, Reachable, Server, ServerId, World, replay,
+    Arrival, Client, ClientId, Fault, Host, Latency, Load, Network, PartitionId, Reachable,
+    Recording, Server, ServerId, SessionChange, World, replay,
 };

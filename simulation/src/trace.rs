@@ -9,9 +9,15 @@ use std::{fmt::Write as _, time::Duration};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     text: String,
+    is_off: bool,
 }
 
 impl Trace {
+    /// Whether anything is recorded from here on. It is, unless told otherwise.
+    pub fn set_recording(&mut self, is_on: bool) {
+        self.is_off = !is_on;
+    }
+
     /// All lines.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -24,16 +30,22 @@ impl Trace {
     }
 
     pub(crate) fn input(&mut self, at: Duration, whose: &str, input: &Input) {
-        self.line(at, whose, '<', &render_input(input));
+        if !self.is_off {
+            self.line(at, whose, '<', &render_input(input));
+        }
     }
 
     pub(crate) fn output(&mut self, at: Duration, whose: &str, output: &Output) {
-        self.line(at, whose, '>', &render_output(output));
+        if !self.is_off {
+            self.line(at, whose, '>', &render_output(output));
+        }
     }
 
     /// Something that is done to the world.
     pub(crate) fn note(&mut self, at: Duration, whose: &str, what: &str) {
-        self.line(at, whose, '!', what);
+        if !self.is_off {
+            self.line(at, whose, '!', what);
+        }
     }
 
     fn line(&mut self, at: Duration, whose: &str, way: char, what: &str) {

@@ -8,19 +8,20 @@ mod serve;
 mod server;
 mod switches;
 
-pub use client::{Client, ClientId};
-pub use network::{Latency, Network};
-pub use server::{Arrival, Fault, Reachable, Server, ServerId};
+pub use client::{Client, ClientId, SessionChange};
+pub use network::{Latency, Network, PartitionId};
+pub use server::{Arrival, Fault, Load, Reachable, Server, ServerId};
 
-use crate::{Setup, Trace};
-use chronicle_connection::{Command, Endpoint, Id};
+use crate::{Checks, Setup, Trace, Violation};
+use chronicle_connection::{Command, Config, Endpoint, Id, Input};
 use chronicle_reference_server::model::ModelConfig;
-use network::Transport;
 use queue::{Happening, Queue};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 use std::{
     collections::BTreeMap,
+    fmt,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -54,16 +55,68 @@ pub struct World {
     now: Instant,
     rng: ChaCha8Rng,
     network: Network,
+    faults: network::Faults,
     queue: Queue,
     clients: Vec<Client>,
     servers: Vec<Server>,
-    /// Transports that a server has accepted, by who dialled and the id it gave them.
-    transports: BTreeMap<TransportKey, Transport>,
+    by_endpoint: BTreeMap<Endpoint, ServerId>,
+    recording: Recording,
+    checks: Checks,
     trace: Trace,
+    session_changes: Vec<SessionChange>,
+    violation: Option<Violation>,
 }
 
-/// Names a transport in the world.
+/// Names a transport in the world: by who dialled, and the id it has there.
 type TransportKey = (ClientId, Id);
+
+/// A client or a server of a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Host {
+    /// A client.
+    Client(ClientId),
+    /// A server.
+    Server(ServerId),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(client) => client.fmt(f),
+            Self::Server(server) => server.fmt(f),
+        }
+    }
+}
+
+/// What a world keeps of what happens; `Default` keeps everything, which costs memory and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recording {
+    /// The trace.
+    pub trace: bool,
+    /// Each dial and request, at its server.
+    pub arrivals: bool,
+    /// Each event, at its client.
+    pub events: bool,
+}
+
+impl Recording {
+    /// Keeps nothing but counts and [`SessionChange`]s.
+    pub const NOTHING: Self = Self {
+        trace: false,
+        arrivals: false,
+        events: false,
+    };
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self {
+            trace: true,
+            arrivals: true,
+            events: true,
+        }
+    }
+}
 
 impl World {
     /// An empty world. `base` is where its time starts; all that is random comes from the seed.
@@ -73,12 +126,28 @@ impl World {
             now: base,
             rng: ChaCha8Rng::seed_from_u64(seed),
             network: Network::default(),
+            faults: network::Faults::default(),
             queue: Queue::default(),
             clients: Vec::new(),
             servers: Vec::new(),
-            transports: BTreeMap::new(),
+            by_endpoint: BTreeMap::new(),
+            recording: Recording::default(),
+            checks: Checks::default(),
             trace: Trace::default(),
+            session_changes: Vec::new(),
+            violation: None,
         }
+    }
+
+    /// Sets what is kept of what happens from here on.
+    pub fn set_recording(&mut self, recording: Recording) {
+        self.recording = recording;
+        self.trace.set_recording(recording.trace);
+    }
+
+    /// Sets how thoroughly the machines of clients are checked that are added from here on.
+    pub fn set_checks(&mut self, checks: Checks) {
+        self.checks = checks;
     }
 
     /// Sets how the network behaves from here on.
@@ -94,7 +163,9 @@ impl World {
     /// Adds a server that behaves as told.
     pub fn add_server_with(&mut self, model: ModelConfig) -> ServerId {
         let id = ServerId(self.servers.len());
-        self.servers.push(Server::new(id, model, self.now));
+        let server = Server::new(id, model, self.now);
+        self.by_endpoint.insert(server.endpoint().clone(), id);
+        self.servers.push(server);
         id
     }
 
@@ -108,9 +179,25 @@ impl World {
     /// # Panics
     /// Where the setup is not valid.
     pub fn add_client(&mut self, setup: Setup) -> ClientId {
+        self.push_client(&setup, setup.config().into())
+    }
+
+    /// Adds clients that share a configuration, and have not been told to connect yet.
+    ///
+    /// # Panics
+    /// Where the setup is not valid.
+    pub fn add_clients(&mut self, count: usize, setup: &Setup) -> Vec<ClientId> {
+        let config = Arc::new(setup.config());
+        (0..count)
+            .map(|_| self.push_client(setup, config.clone()))
+            .collect()
+    }
+
+    fn push_client(&mut self, setup: &Setup, config: Arc<Config>) -> ClientId {
         let id = ClientId(self.clients.len());
         let seed = self.rng.next_u64();
-        self.clients.push(Client::new(id, &setup, seed, self.now));
+        let client = Client::new(id, setup, config, seed, self.now, self.checks);
+        self.clients.push(client);
         id
     }
 
@@ -125,8 +212,12 @@ impl World {
     }
 
     /// Gives a client a command, at this moment.
+    ///
+    /// # Panics
+    /// Where a rule is broken, as [`run_for`](Self::run_for) does.
     pub fn command(&mut self, client: ClientId, command: Command) {
         self.deliver(client, command.into());
+        self.must_hold();
     }
 
     /// Since the start of the world.
@@ -172,8 +263,17 @@ impl World {
 
     /// How many transports a server has accepted and not seen the end of.
     pub fn open_transports(&self, server: ServerId) -> usize {
-        let all = self.transports.values();
-        all.filter(|transport| transport.server == server).count()
+        self.transports_to(server).len()
+    }
+
+    /// Every session that came up or ended, in order.
+    pub fn session_changes(&self) -> &[SessionChange] {
+        &self.session_changes
+    }
+
+    /// The first rule that was broken; nothing happens after it.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
     }
 
     /// All that has happened.
@@ -182,34 +282,70 @@ impl World {
     }
 
     /// Lets time pass.
+    ///
+    /// # Panics
+    /// Where a rule is broken, with the end of the trace.
     pub fn run_for(&mut self, duration: Duration) {
-        let until = self.now + duration;
-        while let Some(happening) = self.queue.pop_until(until) {
-            self.happen(happening);
-        }
-        self.now = until;
+        self.try_run_for(duration).ok();
+        self.must_hold();
+    }
+
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// Where a rule is broken, now or before.
+    pub fn try_run_for(&mut self, duration: Duration) -> Result<(), Violation> {
+        self.try_run_until(duration, |_| false)?;
+        Ok(())
     }
 
     /// Lets time pass until something holds, for at most so long; tells whether it did.
+    ///
+    /// # Panics
+    /// Where a rule is broken, with the end of the trace.
     pub fn run_until(&mut self, at_most: Duration, holds: impl Fn(&Self) -> bool) -> bool {
-        let until = self.now + at_most;
-        while !holds(self) {
-            let Some(happening) = self.queue.pop_until(until) else {
-                self.now = until;
-                return false;
-            };
-            self.happen(happening);
-        }
-        true
+        let held = self.try_run_until(at_most, holds);
+        self.must_hold();
+        held.unwrap_or(false)
     }
 
-    fn happen(&mut self, (at, happening): (Instant, Happening)) {
-        self.now = at;
+    /// Lets time pass until something holds, for at most so long; tells whether it did.
+    ///
+    /// # Errors
+    /// Where a rule is broken, now or before.
+    pub fn try_run_until(
+        &mut self,
+        at_most: Duration,
+        holds: impl Fn(&Self) -> bool,
+    ) -> Result<bool, Violation> {
+        let until = self.now + at_most;
+        loop {
+            if let Some(violation) = &self.violation {
+                return Err(violation.clone());
+            }
+            if holds(self) {
+                return Ok(true);
+            }
+            let Some((at, happening)) = self.queue.pop_until(until) else {
+                self.now = until;
+                return Ok(false);
+            };
+            self.now = at;
+            self.happen(happening);
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let happening = match self.kept_by_paused(happening) {
+            Some(happening) => happening,
+            None => return,
+        };
         match happening {
             Happening::ClientWakes(client) => self.wake(client),
             Happening::ClientResumes(client) => self.resume(client),
-            Happening::ServerWakes(server) => self.pump(server),
-            Happening::DialArrives { client, id, to } => self.accept(client, id, &to),
+            Happening::ServerWakes(server) => self.wake_server(server),
+            Happening::ServerResumes(server) => self.resume_server(server),
+            Happening::DialArrives { client, id, server } => self.accept(client, id, server),
             Happening::RequestArrives(call) => self.arrive(call),
             Happening::ServerAnswers { call, replies } => self.answer(&call, replies),
             Happening::CancelArrives(key, id) => self.cancelled(key, id),
@@ -222,16 +358,24 @@ impl World {
             } => {
                 let is_lost = via.is_some_and(|key| self.is_black_holed(key));
                 if !is_lost {
-                    self.deliver(client, chronicle_connection::Input::Reply { id, reply });
+                    self.deliver(client, Input::Reply { id, reply });
                 }
             }
         }
     }
 
     fn server_at(&self, endpoint: &Endpoint) -> Option<ServerId> {
-        let mut servers = self.servers.iter();
-        let found = servers.position(|server| server.endpoint() == endpoint);
-        found.map(ServerId)
+        self.by_endpoint.get(endpoint).copied()
+    }
+
+    fn violated(&mut self, violation: Violation) {
+        self.violation.get_or_insert(violation);
+    }
+
+    fn must_hold(&self) {
+        if let Some(violation) = &self.violation {
+            panic!("{violation}\nthe trace ends with\n{}", self.trace.tail(60));
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Candidate {
     pub(super) link: Link,
     pub(super) count: Count,
     /// Why the candidate is out for this attempt.
-    pub(super) out: Option<CandidateError>,
+    pub(super) out: Option<Box<CandidateError>>,
 }
 
 /// The transport to a candidate.
@@ -134,7 +134,7 @@ impl Attempt {
     /// Takes the best of what is left, or ends the attempt.
     pub(super) fn choose<R: Rng>(self, cx: &mut Context<R>) -> Phase {
         let pool = self.pool(cx);
-        let chosen = match &mut cx.config.strategy {
+        let chosen = match &mut cx.strategy {
             _ if pool.is_empty() => return self.fail(cx),
             Strategy::LeastConnections { .. } => match self.least_loaded(&pool, &mut cx.rng) {
                 Some(index) => Some(index),
@@ -323,7 +323,7 @@ impl Attempt {
         cx: &mut Context<R>,
     ) {
         self.hang_up(index, cx);
-        self.candidates[index].out = Some(cause);
+        self.candidates[index].out = Some(Box::new(cause));
     }
 
     /// What is known of every candidate.
@@ -333,7 +333,7 @@ impl Attempt {
             candidates: self
                 .candidates
                 .iter()
-                .map(|candidate| (candidate.server.clone(), candidate.out.clone()))
+                .map(|candidate| (candidate.server.clone(), candidate.out.as_deref().cloned()))
                 .collect(),
         }
     }
@@ -392,7 +392,7 @@ impl Candidate {
 pub(super) fn lost_unchosen(candidate: &mut Candidate, cause: CandidateError) {
     candidate.count = match candidate.count {
         Count::Unasked | Count::Asking { before: None, .. } => {
-            candidate.out = Some(cause);
+            candidate.out = Some(Box::new(cause));
             Count::Unknown
         }
         Count::Asking {
@@ -400,7 +400,7 @@ pub(super) fn lost_unchosen(candidate: &mut Candidate, cause: CandidateError) {
             ..
         } => Count::Known(count),
         Count::Unknown if matches!(cause, CandidateError::Unreachable(_)) => {
-            candidate.out = Some(cause);
+            candidate.out = Some(Box::new(cause));
             Count::Unknown
         }
         count @ (Count::Known(_) | Count::Unknown) => count,

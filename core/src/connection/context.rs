@@ -4,19 +4,22 @@
 use super::{CallMetadata, Stats, random};
 use crate::{
     AttemptError, Call, Config, Contract, DnsTransport, Endpoint, Event, Failure, FailureKind, Id,
-    Jitter, Output, Reply, Token, TokenError, TokenMachine, config::Credentials,
+    Jitter, Output, Reply, Strategy, Token, TokenError, TokenMachine, config::Credentials,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use rand_core::Rng;
 use std::{
     collections::{BTreeSet, VecDeque},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 #[derive(Debug, Clone)]
 pub(super) struct Context<R> {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
+    /// A copy of the configured one: a custom strategy may have a state of its own.
+    pub(super) strategy: Strategy,
     pub(super) contract: Contract,
     pub(super) rng: R,
     /// The time of the input at hand.
@@ -52,13 +55,14 @@ pub(super) struct Memory {
 }
 
 impl<R: Rng> Context<R> {
-    pub(super) fn new(config: Config, contract: Contract, rng: R, now: Instant) -> Self {
+    pub(super) fn new(config: Arc<Config>, contract: Contract, rng: R, now: Instant) -> Self {
         let tokens = match &config.credentials {
             Credentials::None | Credentials::ApiKey(_) => None,
             Credentials::Client { id, secret } => Some(TokenMachine::new(id, secret.clone())),
         };
         Self {
             tokens,
+            strategy: config.strategy.clone(),
             config,
             contract,
             rng,

@@ -52,7 +52,7 @@ enum Next {
 impl Selecting {
     pub(super) fn begin<R: Rng>(attempt: Attempt, cx: &mut Context<R>) -> Phase {
         let pool = attempt.pool(cx);
-        let least_connections = matches!(cx.config.strategy, Strategy::LeastConnections { .. });
+        let least_connections = matches!(cx.strategy, Strategy::LeastConnections { .. });
         let probes = least_connections && pool.len() > 1;
         let fresh_reconnect = std::mem::take(&mut cx.memory.fresh_reconnect);
         if !probes && !fresh_reconnect {
@@ -205,7 +205,7 @@ impl Probing {
         wait: Duration,
         cx: &mut Context<R>,
     ) -> Self {
-        let pool = match cx.config.strategy {
+        let pool = match cx.strategy {
             Strategy::LeastConnections {
                 max_probes: Some(most),
             } => random::some_of(&mut cx.rng, &pool, most.get()),

@@ -1,13 +1,13 @@
 //! A client: a machine, and the process that it lives in.
 
-use super::{
-    World,
-    queue::{Happening, Plan},
+use super::{ServerId, World, network::Transports, queue::Happening};
+use crate::{Checks, Machine, Setup, Violation};
+use chronicle_connection::{
+    Command, Config, Event, Id, Input, Output, Reply, Session, State, Stats, WaitReason,
 };
-use crate::{Machine, Setup};
-use chronicle_connection::{Command, Event, Input, Output, Session, State, Stats, WaitReason};
 use std::{
-    fmt,
+    fmt, mem,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -30,9 +30,53 @@ pub struct Client {
     process: Process,
     /// How far the client's clock is behind the world's, for the time it was suspended.
     behind: Duration,
-    wake: Option<Plan>,
-    /// Since when the server of its session does not know it.
+    /// The earliest wake that is planned.
+    wake: Option<Instant>,
+    registration: Option<Registration>,
+    pub(super) transports: Transports,
+    pub(super) in_flight: InFlight,
+}
+
+/// What the client of a session believes.
+#[derive(Debug, Clone)]
+struct Registration {
+    server: ServerId,
+    connection_id: String,
+    /// Since when the server does not know it.
     forgotten: Option<Instant>,
+}
+
+/// Requests that have not ended, each with its transport.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InFlight(Vec<(Id, Id)>);
+
+impl InFlight {
+    pub(super) fn begin(&mut self, request: Id, on: Id) {
+        self.0.push((request, on));
+    }
+
+    /// Gives the transport of a request that was in flight.
+    pub(super) fn end(&mut self, request: Id) -> Option<Id> {
+        let at = self.0.iter().position(|(id, _)| *id == request)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    pub(super) fn end_all_on(&mut self, transport: Id) {
+        self.0.retain(|(_, on)| *on != transport);
+    }
+}
+
+/// A session of a client has come up or ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionChange {
+    /// When.
+    pub at: Duration,
+    /// Whose.
+    pub client: ClientId,
+    /// With whom.
+    pub server: ServerId,
+    /// Whether it came up.
+    pub is_up: bool,
 }
 
 /// Whether the client's process runs.
@@ -49,15 +93,25 @@ enum Process {
 }
 
 impl Client {
-    pub(super) fn new(id: ClientId, setup: &Setup, seed: u64, now: Instant) -> Self {
+    pub(super) fn new(
+        id: ClientId,
+        setup: &Setup,
+        config: Arc<Config>,
+        seed: u64,
+        now: Instant,
+        checks: Checks,
+    ) -> Self {
+        let machine = Machine::sharing(&id.to_string(), setup, config, seed, now);
         Self {
-            machine: Machine::new(&id.to_string(), setup, seed, now),
+            machine: machine.checked(checks),
             events: Vec::new(),
             threshold: setup.timing.keep_alive,
             process: Process::Runs,
             behind: Duration::ZERO,
             wake: None,
-            forgotten: None,
+            registration: None,
+            transports: Transports::default(),
+            in_flight: InFlight::default(),
         }
     }
 
@@ -93,6 +147,23 @@ impl Client {
     pub fn wait_reason(&self) -> Option<WaitReason> {
         self.machine.wait_reason()
     }
+
+    /// Whether it has a session.
+    pub fn is_connected(&self) -> bool {
+        self.registration.is_some()
+    }
+
+    /// The server of its session, while it has one.
+    pub fn server(&self) -> Option<ServerId> {
+        let registration = self.registration.as_ref()?;
+        Some(registration.server)
+    }
+
+    /// When its machine wants to be woken, by the clock of the world.
+    fn due(&self) -> Option<Instant> {
+        let due = self.machine.poll_timeout()?;
+        Some(due + self.behind)
+    }
 }
 
 impl World {
@@ -120,7 +191,7 @@ impl World {
     pub(super) fn resume(&mut self, id: ClientId) {
         self.note(id.to_string(), "resumed");
         let client = &mut self.clients[id.0];
-        let inbox = match std::mem::replace(&mut client.process, Process::Runs) {
+        let inbox = match mem::replace(&mut client.process, Process::Runs) {
             Process::Runs => Vec::new(),
             Process::Paused(inbox) => inbox,
             Process::Suspended { since, mut inbox } => {
@@ -137,8 +208,14 @@ impl World {
     }
 
     pub(super) fn wake(&mut self, id: ClientId) {
-        self.clients[id.0].wake = None;
-        match self.clients[id.0].process {
+        let client = &mut self.clients[id.0];
+        if client.wake != Some(self.now) {
+            return;
+        }
+        client.wake = None;
+        match client.process {
+            // The deadline may have moved since this wake was planned.
+            Process::Runs if client.due().is_some_and(|due| due > self.now) => self.plan_wake(id),
             Process::Runs => self.deliver(id, Command::Tick.into()),
             Process::Paused(_) | Process::Suspended { .. } => {}
         }
@@ -155,11 +232,23 @@ impl World {
                 return;
             }
         }
+        match &input {
+            Input::Reply {
+                id,
+                reply: Reply::Http(_) | Reply::Finished(_) | Reply::Failed(_),
+            } => {
+                client.in_flight.end(*id);
+            }
+            Input::Reply { .. } | Input::Command(_) => {}
+        }
         let now = self.now - client.behind;
-        let outputs = client.machine.handle(now, input, &mut self.trace, at);
+        let outputs = match client.machine.step(now, input, &mut self.trace, at) {
+            Ok(outputs) => outputs,
+            Err(violation) => return self.violated(violation),
+        };
         for output in outputs {
             match output {
-                Output::Event(event) => self.clients[id.0].events.push((at, event)),
+                Output::Event(event) => self.hear(id, event),
                 Output::NameServers { .. }
                 | Output::Dns { .. }
                 | Output::Open { .. }
@@ -174,40 +263,82 @@ impl World {
         self.notices_when_forgotten(id);
     }
 
+    fn hear(&mut self, id: ClientId, event: Event) {
+        let at = self.elapsed();
+        match &event {
+            Event::Connected(session) => {
+                let connection_id = session.connection_id.to_string();
+                if let Some(server) = self.server_at(&session.server) {
+                    self.clients[id.0].registration = Some(Registration {
+                        server,
+                        connection_id,
+                        forgotten: None,
+                    });
+                    self.tell_change(id, server, true);
+                }
+            }
+            Event::Disconnected { .. } | Event::Closed => {
+                if let Some(registration) = self.clients[id.0].registration.take() {
+                    self.tell_change(id, registration.server, false);
+                }
+            }
+            Event::Resolving { .. }
+            | Event::LookupTryFailed { .. }
+            | Event::Resolved { .. }
+            | Event::LastGoodListUsed { .. }
+            | Event::Connecting { .. }
+            | Event::Selected { .. }
+            | Event::ReserveFailed { .. }
+            | Event::Compatible { .. }
+            | Event::Token { .. }
+            | Event::CandidateFailed { .. }
+            | Event::BackingOff { .. }
+            | Event::Failed(_) => {}
+        }
+        if self.recording.events {
+            self.clients[id.0].events.push((at, event));
+        }
+    }
+
+    fn tell_change(&mut self, client: ClientId, server: ServerId, is_up: bool) {
+        self.session_changes.push(SessionChange {
+            at: self.now - self.base,
+            client,
+            server,
+            is_up,
+        });
+    }
+
+    /// A wake that comes too early is planned again when it comes, so that a deadline that moves
+    /// away costs nothing.
     fn plan_wake(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0];
-        let due = client.machine.poll_timeout();
-        let due = due.map(|due| due + client.behind);
-        if client.wake.map(|(at, _)| at) == due {
-            return;
+        if let Some(due) = client.due()
+            && client.wake.is_none_or(|planned| planned > due)
+        {
+            client.wake = Some(due);
+            self.queue.push(due, Happening::ClientWakes(id));
         }
-        if let Some(plan) = client.wake.take() {
-            self.queue.remove(plan);
-        }
-        client.wake = due.map(|due| self.queue.push(due, Happening::ClientWakes(id)));
     }
 
     /// The rule that only both sides together can check: whom its server does not know any more
     /// does not believe to be connected for longer than the threshold.
     fn notices_when_forgotten(&mut self, id: ClientId) {
-        let client = &self.clients[id.0];
-        let is_forgotten = client.session().is_some_and(|session| {
-            let server = self.server_at(&session.server);
-            let connection_id = session.connection_id.to_string();
-            server.is_none_or(|server| !self.server(server).knows(&connection_id))
-        });
         let client = &mut self.clients[id.0];
-        if !is_forgotten || client.machine.answers_are_unknown() {
-            client.forgotten = None;
+        let Some(registration) = &mut client.registration else {
+            return;
+        };
+        let server = &self.servers[registration.server.0];
+        if server.knows(&registration.connection_id) || client.machine.answers_are_unknown() {
+            registration.forgotten = None;
             return;
         }
-        let since = *client.forgotten.get_or_insert(self.now);
-        assert!(
-            self.now - since <= client.threshold,
-            "{id} believes to be connected {:?} after its server forgot it; the trace ends with\n{}",
-            self.now - since,
-            self.trace.tail(60)
-        );
+        let age = self.now - *registration.forgotten.get_or_insert(self.now);
+        if age > client.threshold {
+            let rule = format!("believes to be connected {age:?} after its server forgot it");
+            let violation = Violation::new(&id.to_string(), self.elapsed(), rule);
+            self.violated(violation);
+        }
     }
 
     pub(super) fn note(&mut self, whose: impl AsRef<str>, what: &str) {

@@ -1,11 +1,10 @@
 //! Outputs of clients, performed as an adapter would.
 
 use super::{
-    ClientId, Reachable, ServerId, TransportKey, World, network::Transport, queue::Happening,
+    ClientId, Host, Reachable, ServerId, TransportKey, World, network::Transport, queue::Happening,
     serve::Ask,
 };
-use chronicle_connection::{Endpoint, Failure, FailureKind, Id, Output, Reply};
-use std::time::Instant;
+use chronicle_connection::{Failure, FailureKind, Id, Output, Reply};
 
 impl World {
     /// Performs an output. Replies that are on their way when their request is cancelled still
@@ -14,26 +13,31 @@ impl World {
         match output {
             Output::NameServers { id } | Output::Dns { id, .. } => {
                 let failure = Failure::new(FailureKind::Unreachable, "no DNS in this world");
-                self.refuse(client, id, failure);
+                self.fail_locally(client, id, failure);
             }
-            Output::Open { id, to } => {
-                let at = self.now + self.trip();
-                self.queue
-                    .push(at, Happening::DialArrives { client, id, to });
-            }
+            Output::Open { id, to } => match self.server_at(&to) {
+                Some(server) => {
+                    let happening = Happening::DialArrives { client, id, server };
+                    self.send(Host::Client(client), Host::Server(server), happening);
+                }
+                None => {
+                    let failure = Failure::new(FailureKind::Dns, "no such host");
+                    self.fail_locally(client, id, failure);
+                }
+            },
             Output::Http { on, .. } => self.ask((client, on), output),
             Output::Unary(ref call) | Output::ServerStream(ref call) => {
                 let key = (client, call.on);
                 self.ask(key, output);
             }
             Output::Cancel(id) => {
-                // A client has a handful of transports, and a cancel names none.
-                let keys: Vec<TransportKey> = self.transports_of(client).collect();
-                for key in keys {
+                if let Some(on) = self.clients[client.0].in_flight.end(id) {
+                    let key = (client, on);
                     self.send_up(key, Happening::CancelArrives(key, id));
                 }
             }
             Output::Close(id) => {
+                self.clients[client.0].in_flight.end_all_on(id);
                 let key = (client, id);
                 self.send_up(key, Happening::CloseArrives(key));
             }
@@ -43,77 +47,62 @@ impl World {
 
     fn ask(&mut self, key: TransportKey, output: Output) {
         if let Some(ask) = Ask::new(key, output) {
+            self.clients[key.0.0].in_flight.begin(ask.id, key.1);
             self.send_up(key, Happening::RequestArrives(ask));
         }
     }
 
     /// A SYN arrives.
-    pub(super) fn accept(&mut self, client: ClientId, id: Id, to: &Endpoint) {
-        let Some(server) = self.server_at(to) else {
-            let failure = Failure::new(FailureKind::Dns, "no such host");
-            return self.refuse(client, id, failure);
-        };
+    pub(super) fn accept(&mut self, client: ClientId, id: Id, server: ServerId) {
         let at = self.elapsed();
         let slot = &mut self.servers[server.0];
-        slot.dials.push((at, client));
+        slot.load(at).dials += 1;
+        if self.recording.arrivals {
+            slot.dials.push((at, client));
+        }
         match slot.reachable {
             Reachable::Up => self.establish((client, id), server),
             Reachable::Refuses => {
-                let failure = Failure::new(FailureKind::Refused, "nothing listens");
-                self.refuse(client, id, failure);
+                let reply = Reply::Failed(Failure::new(FailureKind::Refused, "nothing listens"));
+                let happening = Happening::ReplyArrives {
+                    client,
+                    id,
+                    reply,
+                    via: None,
+                };
+                self.send(Host::Server(server), Host::Client(client), happening);
             }
             Reachable::Hangs => {}
         }
     }
 
     fn establish(&mut self, key: TransportKey, server: ServerId) {
+        let (client, id) = key;
         let mut opened = self.now;
         for _ in 1..self.network.open_trips.max(2) {
-            opened += self.trip();
+            opened += self.trip(Host::Server(server), Host::Client(client));
         }
-        self.transports.insert(
-            key,
-            Transport {
-                server,
-                down_until: opened,
-                up_until: self.now,
-                is_black_hole: false,
-            },
-        );
+        let transport = Transport {
+            server,
+            down_until: opened,
+            up_until: self.now,
+            is_black_hole: false,
+            streams: Vec::new(),
+        };
+        self.clients[client.0].transports.insert(id, transport);
         let peer = self.servers[server.0].peer();
-        self.arrive_at_client(opened, key, Reply::Opened { peer });
+        self.send_down(key, id, Reply::Opened { peer });
     }
 
-    fn arrive_at_client(&mut self, at: Instant, key: TransportKey, reply: Reply) {
-        let (client, id) = key;
-        let via = Some(key);
-        self.queue.push(
-            at,
-            Happening::ReplyArrives {
-                client,
-                id,
-                reply,
-                via,
-            },
-        );
-    }
-
-    fn refuse(&mut self, client: ClientId, id: Id, failure: Failure) {
-        let at = self.now + self.trip();
-        let reply = Reply::Failed(failure);
-        self.queue.push(
-            at,
-            Happening::ReplyArrives {
-                client,
-                id,
-                reply,
-                via: None,
-            },
-        );
-    }
-
-    pub(super) fn transports_of(&self, client: ClientId) -> impl Iterator<Item = TransportKey> {
-        let keys = self.transports.keys().copied();
-        keys.filter(move |(owner, _)| *owner == client)
+    /// Ends a request with a failure that no server has a part in.
+    fn fail_locally(&mut self, client: ClientId, id: Id, failure: Failure) {
+        let here = Host::Client(client);
+        let happening = Happening::ReplyArrives {
+            client,
+            id,
+            reply: Reply::Failed(failure),
+            via: None,
+        };
+        self.send(here, here, happening);
     }
 }

@@ -1,6 +1,6 @@
 //! Requests of clients, served from a server's model.
 
-use super::{Arrival, Fault, ServerId, TransportKey, World, queue::Happening};
+use super::{Arrival, Fault, ServerId, TransportKey, World, queue::Happening, server::Stream};
 use crate::{
     id_of, request_of,
     wire::{http, message, ok},
@@ -12,14 +12,10 @@ use chronicle_connection::{
 use chronicle_connection_proto::clients::{
     CompatibilityRequest, ConnectRequest, ConnectionKeepAlive,
 };
-use chronicle_reference_server::model::ServerModel;
+use chronicle_reference_server::model::{ServerModel, StreamKey};
 use http::HeaderMap;
 use prost::Message as _;
-use std::{
-    collections::BTreeMap,
-    mem,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// A request on its way, with what its answer needs.
 #[derive(Debug, Clone)]
@@ -70,7 +66,7 @@ impl Ask {
 impl World {
     /// A request arrives at its server.
     pub(super) fn arrive(&mut self, ask: Ask) {
-        let Some(transport) = self.transports.get(&ask.key) else {
+        let Some(transport) = self.transport(ask.key) else {
             return;
         };
         if transport.is_black_hole {
@@ -78,11 +74,14 @@ impl World {
         }
         let (server, at) = (transport.server, self.elapsed());
         let slot = &mut self.servers[server.0];
-        slot.arrivals.push(Arrival {
-            at,
-            client: ask.key.0,
-            request: ask.request,
-        });
+        slot.load(at).count(ask.request);
+        if self.recording.arrivals {
+            slot.arrivals.push(Arrival {
+                at,
+                client: ask.key.0,
+                request: ask.request,
+            });
+        }
         let faults = slot.faults.iter();
         let fault = faults.rev().find(|(what, _)| *what == ask.request);
         let fault = fault.map(|(_, fault)| fault.clone());
@@ -98,14 +97,22 @@ impl World {
             }
             None => self.serve(server, &ask),
         };
-        let at = self.now + delay;
-        let answers = Happening::ServerAnswers { call: ask, replies };
-        self.queue.push(at, answers);
+        if delay.is_zero() {
+            self.answer(&ask, replies);
+        } else {
+            let answers = Happening::ServerAnswers { call: ask, replies };
+            self.queue.push(self.now + delay, answers);
+        }
         self.pump(server);
     }
 
-    /// Sends replies, as far as the client's adapter reads them.
+    /// Sends replies to a request.
     pub(super) fn answer(&mut self, ask: &Ask, replies: Vec<Reply>) {
+        self.send_replies(ask.key, ask.id, ask.limit, replies);
+    }
+
+    /// Sends replies, as far as the client's adapter reads them.
+    fn send_replies(&mut self, key: TransportKey, id: Id, limit: usize, replies: Vec<Reply>) {
         for reply in replies {
             let length = match &reply {
                 Reply::Http(response) => response.body().len(),
@@ -117,41 +124,52 @@ impl World {
                 | Reply::Finished(_)
                 | Reply::Failed(_) => 0,
             };
-            if length > ask.limit {
+            if length > limit {
                 let failure = Failure::new(FailureKind::TooLarge, "");
-                return self.send_down(ask.key, ask.id, Reply::Failed(failure));
+                return self.send_down(key, id, Reply::Failed(failure));
             }
-            self.send_down(ask.key, ask.id, reply);
+            self.send_down(key, id, reply);
         }
     }
 
     /// Sends the keep-alives that are due, and plans the next.
     pub(super) fn pump(&mut self, id: ServerId) {
         let now = self.now;
+        if self.servers[id.0].paused.is_some() {
+            return;
+        }
         while let Some((stream, keep_alive)) = self.servers[id.0].model.poll_push(now) {
-            let server = &self.servers[id.0];
-            if let Some(ask) = server.streams.get(&stream).cloned() {
-                self.answer(&ask, vec![message(&keep_alive)]);
+            if let Some(&Stream { key, id, limit }) = self.servers[id.0].streams.get(&stream) {
+                self.send_replies(key, id, limit, vec![message(&keep_alive)]);
             }
         }
         let server = &mut self.servers[id.0];
-        let due = server.model.poll_timeout();
-        if server.wake.map(|(at, _)| at) == due && due.is_some_and(|due| due > now) {
-            return;
+        // A wake that comes too early finds nothing to do, and plans the next.
+        if let Some(due) = server.model.poll_timeout()
+            && server.wake.is_none_or(|planned| planned > due)
+        {
+            server.wake = Some(due);
+            self.queue.push(due, Happening::ServerWakes(id));
         }
-        if let Some(plan) = server.wake.take() {
-            self.queue.remove(plan);
+    }
+
+    pub(super) fn wake_server(&mut self, id: ServerId) {
+        let server = &mut self.servers[id.0];
+        if server.wake == Some(self.now) {
+            server.wake = None;
+            self.pump(id);
         }
-        server.wake = due.map(|due| self.queue.push(due, Happening::ServerWakes(id)));
     }
 
     /// The client has dropped a request.
     pub(super) fn cancelled(&mut self, key: TransportKey, id: Id) {
-        if let Some(transport) = self.transports.get(&key)
+        if let Some(transport) = self.transport_mut(key)
             && !transport.is_black_hole
+            && let Some(at) = transport.streams.iter().position(|(ask, _)| *ask == id)
         {
+            let (_, stream) = transport.streams.remove(at);
             let server = transport.server;
-            self.end_streams(server, |ask| ask.key == key && ask.id == id);
+            self.end_streams(server, [stream]);
         }
     }
 
@@ -160,23 +178,24 @@ impl World {
         if self.is_black_holed(key) {
             return;
         }
-        if let Some(transport) = self.transports.remove(&key) {
-            self.end_streams(transport.server, |ask| ask.key == key);
+        if let Some(transport) = self.clients[key.0.0].transports.remove(key.1) {
+            let streams = transport.streams.iter().map(|(_, stream)| *stream);
+            self.end_streams(transport.server, streams);
         }
     }
 
     /// Ends `Connect` streams on the side of the server.
-    pub(super) fn end_streams(&mut self, id: ServerId, ends: impl Fn(&Ask) -> bool) -> Vec<Ask> {
+    pub(super) fn end_streams(
+        &mut self,
+        id: ServerId,
+        streams: impl IntoIterator<Item = StreamKey>,
+    ) {
         let (now, server) = (self.now, &mut self.servers[id.0]);
-        let (ending, staying): (BTreeMap<_, _>, _) = mem::take(&mut server.streams)
-            .into_iter()
-            .partition(|(_, ask)| ends(ask));
-        server.streams = staying;
-        for stream in ending.keys() {
-            server.model.disconnect(now, *stream);
+        for stream in streams {
+            server.streams.remove(&stream);
+            server.model.disconnect(now, stream);
         }
         self.pump(id);
-        ending.into_values().collect()
     }
 
     fn serve(&mut self, id: ServerId, ask: &Ask) -> Vec<Reply> {
@@ -189,7 +208,11 @@ impl World {
                 return vec![malformed()];
             };
             let stream = server.model.connect(now, &request);
-            server.streams.insert(stream, ask.clone());
+            let (key, id, limit) = (ask.key, ask.id, ask.limit);
+            server.streams.insert(stream, Stream { key, id, limit });
+            if let Some(transport) = self.transport_mut(key) {
+                transport.streams.push((id, stream));
+            }
             return vec![];
         }
         reply_to(&mut server.model, now, ask)

@@ -1,7 +1,7 @@
 //! A server: a model, what is wrong with it, and what has arrived.
 
-use super::{ClientId, queue::Plan, serve::Ask};
-use chronicle_connection::{Endpoint, FailureKind, Host, Request, Status};
+use super::{ClientId, TransportKey, queue::Happening};
+use chronicle_connection::{Endpoint, FailureKind, Host, Id, Request, Status};
 use chronicle_reference_server::model::{ModelConfig, ServerModel, StreamKey};
 use std::{
     collections::BTreeMap,
@@ -66,10 +66,52 @@ pub struct Server {
     pub(super) config: ModelConfig,
     pub(super) reachable: Reachable,
     pub(super) faults: Vec<(Request, Fault)>,
-    pub(super) streams: BTreeMap<StreamKey, Ask>,
+    pub(super) streams: BTreeMap<StreamKey, Stream>,
     pub(super) arrivals: Vec<Arrival>,
     pub(super) dials: Vec<(Duration, ClientId)>,
-    pub(super) wake: Option<Plan>,
+    /// By the second.
+    loads: Vec<Load>,
+    /// The earliest wake that is planned.
+    pub(super) wake: Option<Instant>,
+    /// What has arrived while its process is stopped.
+    pub(super) paused: Option<Vec<Happening>>,
+}
+
+/// An open `Connect` stream: where keep-alives go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) key: TransportKey,
+    pub(super) id: Id,
+    /// The most bytes that the client's adapter reads of a message.
+    pub(super) limit: usize,
+}
+
+/// What has hit a server within one second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Transports dialled, whether they got through or not.
+    pub dials: u32,
+    /// `GET /connections/count`: the probes.
+    pub counts: u32,
+    /// `POST /connections/reserve`
+    pub reserves: u32,
+    /// `Connect`
+    pub connects: u32,
+}
+
+impl Load {
+    pub(super) fn count(&mut self, request: Request) {
+        match request {
+            Request::Count => self.counts += 1,
+            Request::Reserve => self.reserves += 1,
+            Request::Connect => self.connects += 1,
+            Request::CheckCompatibility
+            | Request::GetDescriptorSet
+            | Request::GetVersionInfo
+            | Request::Token
+            | Request::KeepAlive => {}
+        }
+    }
 }
 
 impl Server {
@@ -84,7 +126,9 @@ impl Server {
             streams: BTreeMap::new(),
             arrivals: Vec::new(),
             dials: Vec::new(),
+            loads: Vec::new(),
             wake: None,
+            paused: None,
         }
     }
 
@@ -95,8 +139,9 @@ impl Server {
 
     /// The address of its end of a transport.
     pub fn peer(&self) -> SocketAddr {
-        let number = u8::try_from(self.id.0 + 1).unwrap_or(u8::MAX);
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)), PORT)
+        // 65 536 servers have an address of their own.
+        let [.., high, low] = (self.id.0 + 1).to_be_bytes();
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, high, low)), PORT)
     }
 
     /// How many clients are registered: evicted ones are not.
@@ -106,7 +151,20 @@ impl Server {
 
     /// Whether a connection id is registered.
     pub fn knows(&self, connection_id: &str) -> bool {
-        self.model.clients().any(|client| client == connection_id)
+        self.model.is_registered(connection_id)
+    }
+
+    /// What has hit it in each second since the start of the world, as far as anything has.
+    pub fn loads(&self) -> &[Load] {
+        &self.loads
+    }
+
+    pub(super) fn load(&mut self, at: Duration) -> &mut Load {
+        let second = at.as_secs() as usize;
+        if self.loads.len() <= second {
+            self.loads.resize(second + 1, Load::default());
+        }
+        &mut self.loads[second]
     }
 
     /// Who dialled, and when; whether they got through or not.

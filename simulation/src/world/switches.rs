@@ -1,9 +1,12 @@
 //! What can be done to servers and transports while a world runs.
 
-use super::{ClientId, Fault, Reachable, ServerId, TransportKey, World};
+use super::{
+    ClientId, Fault, Reachable, ServerId, TransportKey, World, queue::Happening, server::Stream,
+};
 use chronicle_connection::{Failure, FailureKind, Reply, Request, Status};
 use chronicle_reference_server::model::{ModelConfig, ServerModel};
 use rand_core::Rng as _;
+use std::{mem, time::Duration};
 
 impl World {
     /// Changes how the model of a server behaves, from its next use on.
@@ -43,12 +46,12 @@ impl World {
     /// [`start`](Self::start)ed.
     pub fn crash(&mut self, server: ServerId) {
         self.note(server.to_string(), "crashes");
-        let keys: Vec<TransportKey> = self.transports_to(server).collect();
-        for key in keys {
+        for key in self.transports_to(server) {
             self.break_transport(key, &Failure::new(FailureKind::Reset, "the server is gone"));
         }
         let slot = &mut self.servers[server.0];
         slot.streams.clear();
+        slot.paused = slot.paused.take().map(|_| Vec::new());
         slot.model = ServerModel::new(slot.config.clone(), self.now);
         slot.reachable = Reachable::Refuses;
         self.pump(server);
@@ -68,8 +71,7 @@ impl World {
     /// Sends GOAWAY on every transport of a server.
     pub fn go_away(&mut self, server: ServerId, code: u32) {
         self.note(server.to_string(), &format!("GOAWAY {code}"));
-        let keys: Vec<TransportKey> = self.transports_to(server).collect();
-        for key in keys {
+        for key in self.transports_to(server) {
             self.send_down(key, key.1, Reply::GoingAway { code });
         }
     }
@@ -77,52 +79,88 @@ impl World {
     /// Ends every `Connect` stream of a server with a status; transports stay open.
     pub fn finish_streams(&mut self, server: ServerId, status: &Status) {
         self.note(server.to_string(), &format!("ends its streams: {status}"));
-        for ask in self.end_streams(server, |_| true) {
-            self.answer(&ask, vec![Reply::Finished(status.clone())]);
+        let streams = mem::take(&mut self.servers[server.0].streams);
+        self.end_streams(server, streams.keys().copied());
+        for Stream { key, id, .. } in streams.into_values() {
+            if let Some(transport) = self.transport_mut(key) {
+                transport.streams.retain(|(ask, _)| *ask != id);
+            }
+            self.send_down(key, id, Reply::Finished(status.clone()));
         }
     }
 
     /// Turns the open transports of a client into black holes: nothing passes, and TCP stays open.
     pub fn black_hole(&mut self, client: ClientId) {
         self.note(client.to_string(), "its transports are black holes");
-        let mine = self.transports.iter_mut();
-        for (_, transport) in mine.filter(|((owner, _), _)| *owner == client) {
+        for transport in self.clients[client.0].transports.iter_mut() {
             transport.is_black_hole = true;
         }
+    }
+
+    /// Stops the process of a server for a while, as SIGSTOP does: what arrives waits, and nothing
+    /// is sent.
+    pub fn pause_server(&mut self, server: ServerId, duration: Duration) {
+        self.note(server.to_string(), &format!("paused for {duration:?}"));
+        self.servers[server.0].paused.get_or_insert_default();
+        let at = self.now + duration;
+        self.queue.push(at, Happening::ServerResumes(server));
+    }
+
+    /// Gives back what happens, or keeps it where it happens to a server whose process is stopped.
+    pub(super) fn kept_by_paused(&mut self, happening: Happening) -> Option<Happening> {
+        let server = match &happening {
+            Happening::DialArrives { server, .. } => Some(*server),
+            Happening::RequestArrives(ask) | Happening::ServerAnswers { call: ask, .. } => {
+                self.transport(ask.key).map(|transport| transport.server)
+            }
+            Happening::CancelArrives(key, _) | Happening::CloseArrives(key) => {
+                self.transport(*key).map(|transport| transport.server)
+            }
+            Happening::ClientWakes(_)
+            | Happening::ClientResumes(_)
+            | Happening::ServerWakes(_)
+            | Happening::ServerResumes(_)
+            | Happening::ReplyArrives { .. } => None,
+        };
+        let inbox = server.and_then(|server| self.servers[server.0].paused.as_mut());
+        match inbox {
+            Some(inbox) => {
+                inbox.push(happening);
+                None
+            }
+            None => Some(happening),
+        }
+    }
+
+    pub(super) fn resume_server(&mut self, server: ServerId) {
+        self.note(server.to_string(), "resumed");
+        for happening in self.servers[server.0].paused.take().unwrap_or_default() {
+            self.happen(happening);
+        }
+        self.pump(server);
     }
 
     /// A transport ends. Adapters differ in what they tell: of the transport alone, of the requests
     /// on it before, or of them afterwards. So does this.
     fn break_transport(&mut self, key: TransportKey, failure: &Failure) {
-        let Some(transport) = self.transports.get(&key) else {
+        let Some(transport) = self.transport(key) else {
             return;
         };
-        let server = transport.server;
-        if transport.is_black_hole {
-            self.transports.remove(&key);
-            return;
+        let ids: Vec<_> = transport.streams.iter().map(|(id, _)| *id).collect();
+        if !transport.is_black_hole {
+            let closed = (key.1, Reply::Closed(failure.clone()));
+            let failed = ids
+                .into_iter()
+                .map(|id| (id, Reply::Failed(failure.clone())));
+            let told: Vec<_> = match self.rng.next_u64() % 3 {
+                0 => vec![closed],
+                1 => failed.chain([closed]).collect(),
+                _ => [closed].into_iter().chain(failed).collect(),
+            };
+            for (id, reply) in told {
+                self.send_down(key, id, reply);
+            }
         }
-        let streams = &self.servers[server.0].streams;
-        let asks = streams.values().filter(|ask| ask.key == key);
-        let ids: Vec<_> = asks.map(|ask| ask.id).collect();
-        let closed = (key.1, Reply::Closed(failure.clone()));
-        let failed = ids
-            .into_iter()
-            .map(|id| (id, Reply::Failed(failure.clone())));
-        let told: Vec<_> = match self.rng.next_u64() % 3 {
-            0 => vec![closed],
-            1 => failed.chain([closed]).collect(),
-            _ => [closed].into_iter().chain(failed).collect(),
-        };
-        for (id, reply) in told {
-            self.send_down(key, id, reply);
-        }
-        self.transports.remove(&key);
-    }
-
-    fn transports_to(&self, server: ServerId) -> impl Iterator<Item = TransportKey> {
-        let all = self.transports.iter();
-        all.filter(move |(_, transport)| transport.server == server)
-            .map(|(key, _)| *key)
+        self.clients[key.0.0].transports.remove(key.1);
     }
 }
