@@ -239,10 +239,10 @@ pub(crate) async fn all_proxies_may_be_restarted_one_after_the_other<R: Stack>()
     for _ in 0..4 {
         clients.push(connected::<R>(&world, &houses.each_ref()).await);
     }
-    for index in 0..3 {
-        houses[index].kill_proxy();
-        houses[index].kill_backend();
-        let endpoint = houses[index].endpoint();
+    for house in &mut houses {
+        house.kill_proxy();
+        house.kill_backend();
+        let endpoint = house.endpoint();
         for client in &clients {
             let elsewhere = || {
                 let session = client.session();
@@ -250,8 +250,8 @@ pub(crate) async fn all_proxies_may_be_restarted_one_after_the_other<R: Stack>()
             };
             world.until("session elsewhere", elsewhere).await;
         }
-        houses[index].start_backend();
-        houses[index].start_proxy();
+        house.start_backend();
+        house.start_proxy();
     }
     for client in &clients {
         assert!(client.session().unwrap().generation > 1);
