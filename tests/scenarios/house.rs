@@ -178,19 +178,17 @@ impl House {
             .spawn()
             .unwrap();
         self.proxy = Some(process);
-        let begun = Instant::now();
-        while TcpStream::connect(self.endpoint()).is_err() {
-            assert!(
-                begun.elapsed() < Duration::from_secs(20),
-                "nginx: {}",
-                self.said()
-            );
-            sleep(Duration::from_millis(5));
-        }
+        self.until_front_is(true);
     }
 
     /// Kills nginx with all of its workers.
     pub(crate) fn kill_proxy(&mut self) {
+        self.end_proxy();
+        // That was the shell; the others end when the system gets to it.
+        self.until_front_is(false);
+    }
+
+    fn end_proxy(&mut self) {
         let mut proxy = self.proxy.take().expect("nginx was killed");
         kill([
             "-KILL".to_owned(),
@@ -198,6 +196,15 @@ impl House {
             format!("-{}", proxy.id()),
         ]);
         proxy.wait().unwrap();
+    }
+
+    fn until_front_is(&self, open: bool) {
+        let begun = Instant::now();
+        while TcpStream::connect(self.endpoint()).is_ok() != open {
+            let time = begun.elapsed();
+            assert!(time < Duration::from_secs(20), "nginx: {}", self.said());
+            sleep(Duration::from_millis(5));
+        }
     }
 
     /// Makes nginx stand still, or go on.
@@ -253,7 +260,7 @@ impl House {
 impl Drop for House {
     fn drop(&mut self) {
         if self.proxy.is_some() {
-            self.kill_proxy();
+            self.end_proxy();
         }
         if self.backend.is_some() {
             self.kill_backend();

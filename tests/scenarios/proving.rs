@@ -65,25 +65,34 @@ pub(crate) async fn an_api_key_is_enough<R: Runtime>() {
     assert_eq!(world.requests(paths::TOKEN), 0);
 }
 
-/// Tokens expire, and a server that restarts its store knows none of them: neither ends a session.
+/// Tokens expire, and a server that begins a new store knows none of them: neither ends a session.
 pub(crate) async fn a_session_outlives_its_tokens_and_those_that_a_server_forgets<R: Stack>() {
-    let world = authenticated::<R>(1).await;
-    world.set(0, |faults| {
-        let known = faults.model.authentication.as_mut().unwrap();
-        known.token_life = Duration::from_secs(1);
-    });
-    let connecting = builder(&world, CREDENTIALS).connect();
-    let client = world.soon("a session", connecting).await.unwrap();
-    let session = client.session().unwrap();
-    let tokens = || world.requests(paths::TOKEN);
-    world.until("third token", || tokens() == 3).await;
-    world.servers()[0].faults().reset_tokens();
-    world.until("fourth token", || tokens() == 4).await;
-    let answers = || world.requests(paths::CONNECTION_KEEP_ALIVE);
-    let before = answers();
-    world.until("answers", || answers() > before + 5).await;
-    assert_eq!(client.session().as_ref(), Some(&session));
-    assert!(world.knows(0, &session));
+    let hour = Duration::from_secs(3600);
+    for (life, is_reset) in [(Duration::from_secs(1), false), (hour, true)] {
+        let world = authenticated::<R>(1).await;
+        world.set(0, |faults| {
+            let known = faults.model.authentication.as_mut().unwrap();
+            known.token_life = life;
+        });
+        let connecting = builder(&world, CREDENTIALS).connect();
+        let client = world.soon("a session", connecting).await.unwrap();
+        let session = client.session().unwrap();
+        let answers = async || {
+            let count = || world.requests(paths::CONNECTION_KEEP_ALIVE);
+            let before = count();
+            world.until("answers", || count() > before + 5).await;
+        };
+        answers().await;
+        if is_reset {
+            assert_eq!(world.requests(paths::TOKEN), 1);
+            world.servers()[0].faults().reset_tokens();
+        }
+        let renewed = || world.requests(paths::TOKEN) > 1;
+        world.until("new token", renewed).await;
+        answers().await;
+        assert_eq!(client.session().as_ref(), Some(&session));
+        assert!(world.knows(0, &session));
+    }
 }
 
 pub(crate) async fn a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once<R: Stack>() {
@@ -309,7 +318,7 @@ pub(crate) async fn a_call_is_refused_twice_at_most<R: Runtime>() {
         Answer::Http(401, "".into()),
         Answer::Grpc(core::Code::Unauthenticated, "who?".to_owned()),
     ] {
-        let world = authenticated::<R>(1).await;
+        let world = quiet::<R>().await;
         let client = connect(&world, CREDENTIALS).await;
         world.set(0, |faults| {
             faults.on(paths::ECHO_UNARY).answer = Some(answer.clone());
