@@ -376,10 +376,13 @@ impl Backoff {
     pub(crate) fn wait(&self, step: u32) -> Duration {
         match step {
             0 => Duration::ZERO,
-            step => 1_u32
+            step => 1_u128
                 .checked_shl(step - 1)
-                .and_then(|factor| self.base.checked_mul(factor))
-                .map_or(self.ceiling, |wait| wait.min(self.ceiling)),
+                .and_then(|factor| self.base.as_nanos().checked_mul(factor))
+                .and_then(|nanos| u64::try_from(nanos).ok())
+                .map_or(self.ceiling, |nanos| {
+                    Duration::from_nanos(nanos).min(self.ceiling)
+                }),
         }
     }
 

@@ -10,6 +10,8 @@ mod error;
 mod event;
 mod failure;
 mod io;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 mod secret;
 mod strategy;
 mod token;
@@ -21,8 +23,8 @@ pub use connection_string::{
     ConnectionStringErrorKind, LoadBalancer, Servers,
 };
 pub use contract::{
-    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, Schema, compare,
-    diff,
+    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, ProtoFile, Schema,
+    as_source_text, compare, diff, is_newer,
 };
 pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};
@@ -33,6 +35,8 @@ pub use error::{
 pub use event::{Event, Session};
 pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
 pub use io::{Call, Command, Id, Input, Output, Reply};
+#[cfg(feature = "model-checking")]
+pub use normal_form::NormalForm;
 pub use secret::Secret;
 pub use strategy::{Selector, Strategy};
 pub use token::{Token, TokenError, TokenMachine};

@@ -94,7 +94,7 @@ impl Setup {
             || self.connection_string().skip_compatibility_check() == Some(true)
     }
 
-    fn connection_string(&self) -> ConnectionString {
+    pub(crate) fn connection_string(&self) -> ConnectionString {
         match self.string.parse() {
             Ok(string) => string,
             Err(error) => panic!("{}: {error}", self.string),

@@ -1,6 +1,8 @@
 //! Machines, server models and a network in virtual time.
 
 mod client;
+mod disorder;
+mod dns;
 mod network;
 mod perform;
 mod queue;
@@ -9,6 +11,8 @@ mod server;
 mod switches;
 
 pub use client::{Client, ClientId, SessionChange};
+pub use disorder::{Disorder, Told};
+pub use dns::{DnsAnswer, DnsFaults, Forgery, NameServerId};
 pub use network::{Latency, Network, PartitionId};
 pub use server::{Arrival, Fault, Load, Reachable, Server, ServerId};
 
@@ -56,6 +60,10 @@ pub struct World {
     rng: ChaCha8Rng,
     network: Network,
     faults: network::Faults,
+    disorder: Disorder,
+    /// Some reply may have gone astray.
+    was_disorderly: bool,
+    dns: dns::Dns,
     queue: Queue,
     clients: Vec<Client>,
     servers: Vec<Server>,
@@ -127,6 +135,9 @@ impl World {
             rng: ChaCha8Rng::seed_from_u64(seed),
             network: Network::default(),
             faults: network::Faults::default(),
+            disorder: Disorder::default(),
+            was_disorderly: false,
+            dns: dns::Dns::default(),
             queue: Queue::default(),
             clients: Vec::new(),
             servers: Vec::new(),
@@ -216,8 +227,17 @@ impl World {
     /// # Panics
     /// Where a rule is broken, as [`run_for`](Self::run_for) does.
     pub fn command(&mut self, client: ClientId, command: Command) {
-        self.deliver(client, command.into());
+        self.try_command(client, command).ok();
         self.must_hold();
+    }
+
+    /// Gives a client a command, at this moment.
+    ///
+    /// # Errors
+    /// Where a rule is broken, now or before.
+    pub fn try_command(&mut self, client: ClientId, command: Command) -> Result<(), Violation> {
+        self.deliver(client, command.into());
+        self.violation.clone().map_or(Ok(()), Err)
     }
 
     /// Since the start of the world.
@@ -370,6 +390,12 @@ impl World {
 
     fn violated(&mut self, violation: Violation) {
         self.violation.get_or_insert(violation);
+    }
+
+    /// A rule that only the world can check.
+    fn breaks(&mut self, whose: impl fmt::Display, rule: impl Into<String>) {
+        let violation = Violation::new(&whose.to_string(), self.elapsed(), rule.into());
+        self.violated(violation);
     }
 
     fn must_hold(&self) {

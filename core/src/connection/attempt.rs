@@ -15,11 +15,16 @@ use crate::{
     LookupError, Reply, Servers, Strategy,
 };
 use rand_core::Rng;
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) candidates: Vec<Candidate>,
+    /// When the random wait is over, which comes before anybody is asked for a count.
+    pub(super) wait_over: Option<Instant>,
     /// Why the candidates are those of an earlier lookup.
     lookup: Option<Box<LookupError>>,
 }
@@ -114,16 +119,17 @@ impl Attempt {
         };
         Self {
             candidates: servers.iter().map(untried).collect(),
+            wait_over: None,
             lookup,
         }
     }
 
     /// The candidates of the best rank that are not out: those that have not failed since the last
-    /// session, or else the others.
+    /// session, nor had a session that was too short since the last stable one; or else the others.
     pub(super) fn pool<R>(&self, cx: &Context<R>) -> Vec<usize> {
         let (failed, unfailed): (Vec<_>, Vec<_>) = (0..self.candidates.len())
             .filter(|index| self.candidates[*index].out.is_none())
-            .partition(|index| cx.memory.failed.contains(&self.candidates[*index].server));
+            .partition(|index| cx.memory.ranks_behind(&self.candidates[*index].server));
         if unfailed.is_empty() {
             failed
         } else {
@@ -210,6 +216,13 @@ impl Attempt {
             }
             (Count::Unasked, Link::Down) => None,
         }
+    }
+
+    /// When the random wait of this attempt is over. It is drawn once.
+    pub(super) fn wait_over<R: Rng>(&mut self, cx: &mut Context<R>) -> Instant {
+        let longest = cx.config.timing.selection_wait;
+        let draw = || cx.now + random::duration(&mut cx.rng, Duration::ZERO, longest);
+        *self.wait_over.get_or_insert_with(draw)
     }
 
     pub(super) fn dial<R: Rng>(&mut self, index: usize, cx: &mut Context<R>) {
@@ -405,4 +418,47 @@ pub(super) fn lost_unchosen(candidate: &mut Candidate, cause: CandidateError) {
         }
         count @ (Count::Known(_) | Count::Unknown) => count,
     };
+}
+
+#[cfg(feature = "model-checking")]
+impl Attempt {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self {
+            candidates,
+            wait_over,
+            lookup,
+        } = self;
+        form.optional(*wait_over, crate::NormalForm::ahead);
+        form.value(lookup);
+        form.list(candidates.iter(), |form, candidate| {
+            let Candidate {
+                server,
+                link,
+                count,
+                out,
+            } = candidate;
+            form.value((server, out));
+            match *link {
+                Link::Down => form.value(0),
+                Link::Dialling { id, deadline } => {
+                    form.value(1);
+                    form.id(id);
+                    form.instant(deadline);
+                }
+                Link::Up { id, peer } => {
+                    form.value((2, peer));
+                    form.id(id);
+                }
+            }
+            match *count {
+                Count::Unasked => form.value(0),
+                Count::Asking { id, before } => {
+                    form.value((1, before));
+                    form.id(id);
+                }
+                Count::Known(count) => form.value((2, count)),
+                Count::Unknown => form.value(3),
+            }
+        });
+    }
 }

@@ -29,7 +29,7 @@ pub(super) struct Context<R> {
     pub(super) memory: Memory,
     /// Where the mode of authentication is by tokens. They survive reconnects and servers.
     pub(super) tokens: Option<TokenMachine>,
-    next_id: u64,
+    pub(super) next_id: u64,
 }
 
 /// What outlives an attempt.
@@ -41,6 +41,9 @@ pub(super) struct Memory {
     pub(super) step: u32,
     /// Servers that failed after they were chosen, since the last session.
     pub(super) failed: BTreeSet<Endpoint>,
+    /// Servers whose sessions were too short to be stable, since the last stable one. Two of them
+    /// would pass a client to and fro for ever, if a session with the one cleared the other.
+    pub(super) unstable: BTreeSet<Endpoint>,
     /// The server chosen last, and where it stood in the list: round-robin goes on behind it.
     pub(super) round_robin: Option<(Endpoint, usize)>,
     /// A session was dropped and no selection was made since.
@@ -52,6 +55,13 @@ pub(super) struct Memory {
     pub(super) last_good: Vec<Endpoint>,
     /// Why the last attempt failed.
     pub(super) last_error: Option<AttemptError>,
+}
+
+impl Memory {
+    /// Whether a server ranks behind those that have not failed.
+    pub(super) fn ranks_behind(&self, server: &Endpoint) -> bool {
+        self.failed.contains(server) || self.unstable.contains(server)
+    }
 }
 
 impl<R: Rng> Context<R> {
@@ -73,6 +83,7 @@ impl<R: Rng> Context<R> {
                 attempt: 0,
                 step: 0,
                 failed: BTreeSet::new(),
+                unstable: BTreeSet::new(),
                 round_robin: None,
                 fresh_reconnect: false,
                 connect_deadline: None,
@@ -254,7 +265,12 @@ impl<R: Rng> Context<R> {
 
     /// Whether tokens are the mode and none is at hand.
     pub(super) fn lacks_token(&self) -> bool {
-        let lacks = |tokens: &TokenMachine| tokens.token(self.now).is_none();
+        self.lacks_token_at(self.now)
+    }
+
+    /// Whether tokens are the mode and none that is at hand now is valid at that time.
+    pub(super) fn lacks_token_at(&self, at: Instant) -> bool {
+        let lacks = |tokens: &TokenMachine| tokens.token(at).is_none();
         self.tokens.as_ref().is_some_and(lacks)
     }
 

@@ -28,6 +28,8 @@ mod connected;
 mod context;
 mod fetching;
 mod handshaking;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 mod random;
 mod resolving;
 mod selecting;

@@ -10,7 +10,10 @@ use super::{
 use crate::{Id, Reply, Strategy};
 use http::Method;
 use rand_core::Rng;
-use std::time::{Duration, Instant};
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 #[derive(Debug, Clone)]
 pub(super) struct Selecting {
@@ -50,30 +53,41 @@ enum Next {
 }
 
 impl Selecting {
-    pub(super) fn begin<R: Rng>(attempt: Attempt, cx: &mut Context<R>) -> Phase {
+    pub(super) fn begin<R: Rng>(mut attempt: Attempt, cx: &mut Context<R>) -> Phase {
         let pool = attempt.pool(cx);
         let least_connections = matches!(cx.strategy, Strategy::LeastConnections { .. });
-        let probes = least_connections && pool.len() > 1;
-        let fresh_reconnect = std::mem::take(&mut cx.memory.fresh_reconnect);
-        if !probes && !fresh_reconnect {
+        let fresh_reconnect = mem::take(&mut cx.memory.fresh_reconnect);
+        if least_connections && pool.len() > 1 {
+            return Self::probe(attempt, pool, cx);
+        }
+        if !fresh_reconnect {
             return attempt.choose(cx);
         }
-        let wait = random::duration(&mut cx.rng, Duration::ZERO, cx.config.timing.selection_wait);
-        let step = if probes {
-            // Within the wait, so that the handshakes hide in it and do not come in a burst either.
-            let dial_wait = random::duration(&mut cx.rng, Duration::ZERO, wait);
-            Step::Probing(Probing::new(pool, dial_wait, wait, cx))
-        } else {
-            Step::Waiting {
-                until: cx.now + wait,
-            }
-        };
+        let until = attempt.wait_over(cx);
+        let step = Step::Waiting { until };
         Phase::Selecting(Self { attempt, step })
     }
 
-    /// Probes candidates that were not probed yet, without a wait.
-    pub(super) fn probe<R: Rng>(attempt: Attempt, pool: Vec<usize>, cx: &mut Context<R>) -> Phase {
-        let probing = Probing::new(pool, Duration::ZERO, Duration::ZERO, cx);
+    /// Probes candidates that were not probed yet, when the wait of this attempt is over.
+    pub(super) fn probe<R: Rng>(
+        mut attempt: Attempt,
+        pool: Vec<usize>,
+        cx: &mut Context<R>,
+    ) -> Phase {
+        let is_first = attempt.wait_over.is_none();
+        let ask_at = attempt.wait_over(cx).max(cx.now);
+        // Within the wait, so that the handshakes hide in it and do not come in a burst either.
+        let longest = if is_first {
+            ask_at - cx.now
+        } else {
+            Duration::ZERO
+        };
+        let dial_at = cx.now + random::duration(&mut cx.rng, Duration::ZERO, longest);
+        let next = Next::Dial {
+            at: dial_at,
+            ask_at,
+        };
+        let probing = Probing::new(pool, next, cx);
         Phase::Selecting(Self {
             attempt,
             step: Step::Probing(probing),
@@ -199,12 +213,7 @@ impl Selecting {
 }
 
 impl Probing {
-    fn new<R: Rng>(
-        pool: Vec<usize>,
-        dial_wait: Duration,
-        wait: Duration,
-        cx: &mut Context<R>,
-    ) -> Self {
+    fn new<R: Rng>(pool: Vec<usize>, next: Next, cx: &mut Context<R>) -> Self {
         let pool = match cx.strategy {
             Strategy::LeastConnections {
                 max_probes: Some(most),
@@ -216,10 +225,7 @@ impl Probing {
         };
         Self {
             pool,
-            next: Next::Dial {
-                at: cx.now + dial_wait,
-                ask_at: cx.now + wait,
-            },
+            next,
             first_count: None,
             asked_again: false,
         }
@@ -269,6 +275,45 @@ fn count_of(response: &http::Response<bytes::Bytes>) -> Option<u64> {
 
 const COUNT_PATH: &str = "/connections/count";
 const COUNT_LIMIT: usize = 64;
+
+#[cfg(feature = "model-checking")]
+impl Selecting {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { attempt, step } = self;
+        attempt.normal_form(form);
+        let probing = match step {
+            Step::Waiting { until } => {
+                form.value(0);
+                return form.instant(*until);
+            }
+            Step::Probing(probing) => probing,
+        };
+        form.value(1);
+        let Probing {
+            pool,
+            next,
+            first_count,
+            asked_again,
+        } = probing;
+        form.value((pool, asked_again));
+        match *next {
+            Next::Dial { at, ask_at } => {
+                form.value(0);
+                form.instant(at);
+                form.instant(ask_at);
+            }
+            Next::Ask { at } => {
+                form.value(1);
+                form.instant(at);
+            }
+            Next::GiveUp { at } => {
+                form.value(2);
+                form.instant(at);
+            }
+        }
+        form.optional(*first_count, crate::NormalForm::instant);
+    }
+}
 
 #[cfg(test)]
 mod tests {

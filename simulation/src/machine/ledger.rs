@@ -1,14 +1,26 @@
 //! What a machine has open and in flight, seen from outside, and the rules that hold for it.
 
+mod attempts;
+mod choices;
+mod normal_form;
 mod rules;
+mod secrets;
 mod session;
 
-use crate::wire::{connection_id_of, request_of};
-use chronicle_connection::{Command, Endpoint, Id, Input, Output, Reply, Request, Schema, Timing};
+use crate::{
+    Setup,
+    wire::{connection_id_of, request_of},
+};
+use attempts::Attempts;
+use choices::Choices;
+use chronicle_connection::{
+    Code, Command, Endpoint, Id, Input, Output, Reply, Request, Schema, Timing,
+};
 use chronicle_connection_proto::clients::{
     CompatibilityResponse, ConnectionKeepAlive, DescriptorSetResponse,
 };
 use prost::Message as _;
+use secrets::Secrets;
 use session::{Sessions, Stamp};
 use std::{
     collections::BTreeMap,
@@ -37,9 +49,19 @@ pub(super) struct Ledger {
     /// What a lookup waits for.
     lookup: Option<Id>,
     sessions: Sessions,
+    /// The transport of the live session.
+    session_on: Option<Id>,
+    /// The transport of a session that has ended.
+    ended_on: Option<Id>,
+    attempts: Attempts,
+    choices: Choices,
+    secrets: Secrets,
     /// What the input at hand has ended. The machine may have given it up just before, where a
     /// deadline was overdue, or answer a reply of the wrong kind by dropping the request.
     may_be_dropped: Vec<Id>,
+    /// A transport that the input at hand has ended, while a deadline was overdue: what fired first
+    /// may still have used it.
+    gone: Option<(Id, Transport)>,
     /// A transport that opened when nobody waited for it any more.
     opened_late: Option<Id>,
     /// By how much the past is older than the clock says.
@@ -48,16 +70,20 @@ pub(super) struct Ledger {
     was_refused: bool,
     is_closing: bool,
     is_closed: bool,
+    /// Gave up for good; there is nothing to close then.
+    has_failed: bool,
+    /// Deadlines were overdue, and what they start comes before what the input at hand does.
+    is_overdue: bool,
 }
 
 /// A transport that is dialling or open.
 #[derive(Debug, Clone)]
 struct Transport {
     to: Endpoint,
-    dialled: Instant,
+    dialled: Stamp,
     phase: Phase,
     reserve: Reserve,
-    check_passed: bool,
+    check: Check,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +94,14 @@ enum Phase {
     /// Open, too late to be of use.
     Late,
     GoingAway,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    NotPassed,
+    /// The server's contract could be read: it is up to the client.
+    Readable,
+    Passed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,21 +124,29 @@ struct Pending {
 }
 
 impl Ledger {
-    pub(super) fn new(timing: Timing, check_is_skipped: bool) -> Self {
+    pub(super) fn new(setup: &Setup) -> Self {
         Self {
-            timing,
-            check_is_skipped,
+            attempts: Attempts::new(setup.backoff.clone(), &setup.timing),
+            choices: Choices::new(setup.connect_timeout),
+            secrets: Secrets::new(&setup.connection_string()),
+            timing: setup.timing.clone(),
+            check_is_skipped: setup.skips_check(),
             newest: None,
             transports: BTreeMap::new(),
             requests: BTreeMap::new(),
             lookup: None,
             sessions: Sessions::default(),
+            session_on: None,
+            ended_on: None,
             may_be_dropped: Vec::new(),
+            gone: None,
             opened_late: None,
             aged: Duration::ZERO,
             was_refused: false,
             is_closing: false,
             is_closed: false,
+            has_failed: false,
+            is_overdue: false,
         }
     }
 
@@ -138,7 +180,11 @@ impl Ledger {
     /// and fires first.
     pub(super) fn input(&mut self, now: Instant, input: &Input, overdue: bool) {
         self.may_be_dropped.clear();
+        self.gone = None;
         self.opened_late = None;
+        self.is_overdue = overdue;
+        let is_sleep = matches!(input, Input::Command(Command::Slept(_)));
+        self.attempts.input(overdue && is_sleep);
         let now = self.stamp(now);
         self.sessions.look(now, self.timing.keep_alive);
         match input {
@@ -150,13 +196,20 @@ impl Ledger {
                 };
                 self.sessions.look(now, self.timing.keep_alive);
             }
-            Input::Command(Command::Close) => self.is_closing = true,
-            Input::Command(Command::Connect | Command::Tick | Command::RefreshToken { .. }) => {}
+            Input::Command(Command::Close) => self.is_closing |= !self.has_failed,
+            Input::Command(Command::Connect) => {
+                self.choices.told(now);
+                self.attempts.hurried();
+            }
+            Input::Command(Command::Tick | Command::RefreshToken { .. }) => {}
             Input::Reply { id, reply } => {
-                self.reply(now, *id, reply);
                 if overdue {
+                    let on_it = self.requests.iter().filter(|(_, one)| one.on == *id);
+                    self.may_be_dropped
+                        .extend(on_it.map(|(request, _)| *request));
                     self.may_be_dropped.push(*id);
                 }
+                self.reply(now, *id, reply);
             }
         }
     }
@@ -187,7 +240,7 @@ impl Ledger {
         };
         match reply {
             Reply::Opened { peer } if transport.phase == Phase::Dialling => {
-                let is_late = now.at > transport.dialled + self.timing.open;
+                let is_late = now.since(transport.dialled) > self.timing.open;
                 transport.phase = if is_late {
                     Phase::Late
                 } else {
@@ -195,13 +248,17 @@ impl Ledger {
                 };
             }
             Reply::GoingAway { .. } if transport.phase != Phase::Dialling => {
+                self.choices.is_gone(&transport.to);
                 transport.phase = Phase::GoingAway;
             }
             Reply::Closed(_) if transport.phase != Phase::Dialling => {
-                self.transports.remove(&id);
+                self.choices.is_gone(&transport.to);
+                let gone = self.transports.remove(&id).filter(|_| self.is_overdue);
+                self.gone = gone.map(|transport| (id, transport));
                 self.requests.retain(|_, pending| pending.on != id);
             }
             Reply::Failed(_) if transport.phase == Phase::Dialling => {
+                self.choices.is_gone(&transport.to);
                 self.transports.remove(&id);
             }
             // Of the wrong kind: it is up to the machine to give the transport up.
@@ -217,6 +274,7 @@ impl Ledger {
     }
 
     fn request_reply(&mut self, now: Stamp, id: Id, pending: &Pending, reply: &Reply) {
+        self.witness(pending, reply);
         match (pending.what, reply) {
             (Request::Count | Request::Reserve | Request::Token, Reply::Http(_))
             | (_, Reply::Failed(_)) => {
@@ -232,11 +290,19 @@ impl Ledger {
             }
             // Of what the client itself compares, the ledger knows only that it could be read.
             (Request::CheckCompatibility | Request::GetDescriptorSet, Reply::Finished(status)) => {
-                self.was_refused |= status.code == chronicle_connection::Code::Unauthenticated;
+                self.was_refused |= status.code == Code::Unauthenticated;
                 let in_time = now.since(pending.sent) <= self.timing.check;
-                let passed = status.code == chronicle_connection::Code::Ok;
-                if let Some(transport) = self.transports.get_mut(&pending.on) {
-                    transport.check_passed |= passed && in_time && pending.is_compatible;
+                let is_ok = status.code == Code::Ok;
+                if let Some(transport) = self.transports.get_mut(&pending.on)
+                    && is_ok
+                    && in_time
+                    && pending.is_compatible
+                {
+                    transport.check = if pending.what == Request::CheckCompatibility {
+                        Check::Passed
+                    } else {
+                        Check::Readable
+                    };
                 }
                 self.end(id);
             }
@@ -279,6 +345,44 @@ impl Ledger {
                 self.end(id);
                 self.may_be_dropped.push(id);
             }
+        }
+    }
+
+    /// Remembers what a server says of contracts and credentials.
+    fn witness(&mut self, pending: &Pending, reply: &Reply) {
+        let Some(transport) = self.transports.get(&pending.on) else {
+            return;
+        };
+        let server = &transport.to;
+        let status = if let Reply::Finished(status) = reply {
+            Some(status.code)
+        } else {
+            None
+        };
+        if status == Some(Code::Unauthenticated) {
+            self.choices.denies(server);
+        }
+        let may_refuse = match pending.what {
+            Request::CheckCompatibility => status == Some(Code::Ok) && !pending.is_compatible,
+            // What it is told, the client compares by itself; and what nobody can compare is refused.
+            Request::GetDescriptorSet => status.is_some(),
+            Request::Token => {
+                if let Reply::Http(response) = reply {
+                    match response.status().as_u16() {
+                        400 | 401 | 403 => self.choices.denies(server),
+                        _ => self.secrets.token(response.body()),
+                    }
+                }
+                false
+            }
+            Request::Count
+            | Request::Reserve
+            | Request::GetVersionInfo
+            | Request::Connect
+            | Request::KeepAlive => false,
+        };
+        if may_refuse {
+            self.choices.is_incompatible(server);
         }
     }
 

@@ -1,9 +1,18 @@
 //! Each rule of the books can be broken: a life that keeps them all is tampered with, and the rule
 //! that no longer holds must be the one that is named.
 
+mod habits;
+
 use super::{ChaCha8Rng, Connection, Input, Ledger, Output, drain};
-use crate::{Setup, compatible, http, id_of, keep_alive, ok, request_of, wire::connection_id_of};
-use chronicle_connection::{Command, Event, Failure, FailureKind, Id, Reply, Request};
+use crate::{
+    Setup, compatible, http, id_of, keep_alive, ok, request_of, status,
+    wire::{connection_id_of, message},
+};
+use chronicle_connection::{
+    Code, Command, Event, Failure, FailureKind, Id, Reply, Request, WaitReason,
+};
+use chronicle_connection_proto::clients::DescriptorSetResponse;
+use chronicle_reference_server::model::ModelConfig;
 use rand_core::SeedableRng as _;
 use std::time::{Duration, Instant};
 
@@ -17,7 +26,10 @@ struct Step {
 }
 
 /// A connect to the first of two servers, a keep-alive, and the loss of the session.
+#[derive(Clone)]
 struct Life {
+    /// What the books are kept by.
+    setup: Setup,
     now: Instant,
     steps: Vec<Step>,
 }
@@ -35,6 +47,7 @@ impl Life {
             after: connection,
         };
         Self {
+            setup: setup.clone(),
             now,
             steps: vec![first],
         }
@@ -53,6 +66,17 @@ impl Life {
             outputs,
             after,
         });
+    }
+
+    /// Waits out the random waits of a selection.
+    fn go_on(&mut self) {
+        let last = &self.steps[self.steps.len() - 1].after;
+        if let (Some(WaitReason::DialWait | WaitReason::SelectionWait), Some(due)) =
+            (last.wait_reason(), last.poll_timeout())
+        {
+            self.now = due;
+            self.input(Command::Tick);
+        }
     }
 
     fn reply(&mut self, id: Id, reply: Reply) {
@@ -75,10 +99,12 @@ impl Life {
 
     /// The rule that is broken first, if any.
     fn broken(&self) -> Option<String> {
-        let setup = setup();
-        let mut ledger = Ledger::new(setup.timing.clone(), false);
+        let mut ledger = Ledger::new(&self.setup);
+        let mut due = None;
         for step in &self.steps {
-            ledger.input(step.now, &step.input, false);
+            let overdue = due.is_some_and(|due| due < step.now);
+            due = step.after.poll_timeout();
+            ledger.input(step.now, &step.input, overdue);
             for output in &step.outputs {
                 if let Err(broken) = ledger.output(step.now, output) {
                     return Some(broken.0);
@@ -136,14 +162,32 @@ fn setup() -> Setup {
 }
 
 fn connected() -> Life {
-    let mut life = Life::new(&setup());
+    connected_with(&setup())
+}
+
+fn connected_with(setup: &Setup) -> Life {
+    let mut life = Life::new(setup);
     life.input(Command::Connect);
-    let transports = life.ids(|output| matches!(output, Output::Open { .. }));
-    for &id in &transports {
+    life.go_on();
+    connect(&mut life);
+    life.now += Duration::from_secs(1);
+    let stream = life.last(Request::Connect);
+    let connection_id = life.outputs().find_map(connection_id_of);
+    life.reply(stream, keep_alive(&connection_id.unwrap_or_default()));
+    life
+}
+
+/// From the dials that wait for their answers to the first keep-alive.
+fn connect(life: &mut Life) {
+    let dials = life.ids(|output| matches!(output, Output::Open { .. }));
+    let transports = &dials[dials.len() - 2..];
+    for &id in transports {
         let peer = ([10, 0, 0, 1], 35000).into();
         life.reply(id, Reply::Opened { peer });
     }
+    life.go_on();
     let counts = life.ids(|output| request_of(output) == Some(Request::Count));
+    let counts = &counts[counts.len() - 2..];
     life.reply(counts[0], http(200, "0"));
     life.reply(counts[1], http(200, "1"));
     life.reply(life.last(Request::Reserve), http(200, ""));
@@ -154,9 +198,6 @@ fn connected() -> Life {
     let connection_id = life.outputs().find_map(connection_id_of);
     let connection_id = connection_id.unwrap_or_default();
     life.reply(stream, keep_alive(&connection_id));
-    life.now += Duration::from_secs(1);
-    life.reply(stream, keep_alive(&connection_id));
-    life
 }
 
 fn lost() -> Life {
@@ -175,6 +216,48 @@ fn closed() -> Life {
     life
 }
 
+/// The session was over before it was closed, and nobody had looked.
+fn closed_too_late() -> Life {
+    let mut life = connected();
+    life.now += Duration::from_secs(6);
+    life.input(Command::Close);
+    life
+}
+
+/// The time for the first connect is up, and then it is closed.
+fn given_up() -> Life {
+    let mut life = Life::new(&setup());
+    life.input(Command::Connect);
+    life.now += Duration::from_secs(31);
+    life.input(Command::Tick);
+    life.input(Command::Close);
+    life
+}
+
+/// The client compares, and the server's version comes last.
+fn judged_here() -> Life {
+    let mut life = Life::new(&setup());
+    life.input(Command::Connect);
+    for id in life.ids(|output| matches!(output, Output::Open { .. })) {
+        let peer = ([10, 0, 0, 1], 35000).into();
+        life.reply(id, Reply::Opened { peer });
+    }
+    life.now += Duration::from_secs(2);
+    life.input(Command::Tick);
+    life.reply(life.last(Request::Reserve), http(200, ""));
+    let unknown = status(Code::Unimplemented);
+    life.reply(life.last(Request::CheckCompatibility), unknown.clone());
+    let text = life.last(Request::GetDescriptorSet);
+    let response = DescriptorSetResponse {
+        schema_definition: ModelConfig::default().schema,
+    };
+    life.reply(text, message(&response));
+    life.reply(text, ok());
+    life.reply(life.last(Request::GetVersionInfo), unknown);
+    life.last(Request::Connect);
+    life
+}
+
 /// The one name server fails in the first round and is silent in the second.
 fn looked_up() -> Life {
     let string = "chronicle+srv://cluster.test?srvNameServer=10.0.0.1";
@@ -188,13 +271,21 @@ fn looked_up() -> Life {
     life
 }
 
-fn is_event(output: &Output) -> bool {
-    matches!(output, Output::Event(_))
+fn is_verdict(output: &Output) -> bool {
+    matches!(output, Output::Event(Event::Compatible { .. }))
 }
 
 #[test]
 fn an_untouched_life_breaks_nothing() {
-    for life in [connected(), lost(), closed(), looked_up()] {
+    for life in [
+        connected(),
+        lost(),
+        closed(),
+        closed_too_late(),
+        looked_up(),
+        given_up(),
+        judged_here(),
+    ] {
         assert_eq!(life.broken(), None);
     }
 }
@@ -219,7 +310,16 @@ fn connect_before_the_check_has_passed() {
     let life = connected();
     let check = life.last(Request::CheckCompatibility);
     let is_end = |input: &Input| matches!(input, Input::Reply { id, reply: Reply::Finished(_) } if *id == check);
-    life.without_input(is_end).breaks("without a passed check");
+    let life = life.without_input(is_end);
+    life.clone().breaks("without a check that could tell");
+    life.without(is_verdict).breaks("without a passed check");
+}
+
+#[test]
+fn connect_after_a_text_that_nobody_has_judged() {
+    judged_here()
+        .without(is_verdict)
+        .breaks("without a passed check");
 }
 
 #[test]
@@ -232,7 +332,8 @@ fn connect_after_a_check_that_found_something() {
             *reply = crate::incompatible(true, &["something"]);
         }
     }
-    life.breaks("without a passed check");
+    life.clone().breaks("without a check that could tell");
+    life.without(is_verdict).breaks("without a passed check");
 }
 
 #[test]
@@ -259,7 +360,7 @@ fn a_session_that_comes_up_twice() {
 #[test]
 fn a_session_that_is_not_reported() {
     connected()
-        .without(is_event)
+        .without(|output| matches!(output, Output::Event(Event::Connected(_))))
         .breaks("events and state disagree");
 }
 
@@ -328,10 +429,20 @@ fn a_close_of_what_is_not_open() {
 fn a_word_after_the_close() {
     closed()
         .doubled(|output| matches!(output, Output::Event(Event::Closed)))
-        .breaks("around `Close`");
+        .breaks("around the end");
+    closed_too_late()
+        .doubled(|output| matches!(output, Output::Event(Event::Closed)))
+        .breaks("around the end");
     closed()
         .without(|output| matches!(output, Output::Event(Event::Closed)))
         .breaks("events and state disagree");
+}
+
+#[test]
+fn a_word_after_giving_up() {
+    given_up()
+        .doubled(|output| matches!(output, Output::Event(Event::Failed(_))))
+        .breaks("around the end");
 }
 
 #[test]

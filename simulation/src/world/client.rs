@@ -1,7 +1,7 @@
 //! A client: a machine, and the process that it lives in.
 
 use super::{ServerId, World, network::Transports, queue::Happening};
-use crate::{Checks, Machine, Setup, Violation};
+use crate::{Checks, Machine, Setup};
 use chronicle_connection::{
     Command, Config, Event, Id, Input, Output, Reply, Session, State, Stats, WaitReason,
 };
@@ -92,6 +92,15 @@ enum Process {
     },
 }
 
+impl Process {
+    fn runs(&self) -> bool {
+        match self {
+            Self::Runs => true,
+            Self::Paused(_) | Self::Suspended { .. } => false,
+        }
+    }
+}
+
 impl Client {
     pub(super) fn new(
         id: ClientId,
@@ -168,8 +177,11 @@ impl Client {
 
 impl World {
     /// Stops the process of a client for a while, as SIGSTOP does: its clock goes on, and what
-    /// arrives waits.
+    /// arrives waits. One that is stopped already stays so, for as long as it was to be.
     pub fn pause(&mut self, client: ClientId, duration: Duration) {
+        if !self.clients[client.0].process.runs() {
+            return;
+        }
         self.note(client.to_string(), &format!("paused for {duration:?}"));
         self.clients[client.0].process = Process::Paused(Vec::new());
         let at = self.now + duration;
@@ -177,8 +189,11 @@ impl World {
     }
 
     /// Suspends the machine of a client for a while: its clock stands still, and it is told
-    /// afterwards for how long.
+    /// afterwards for how long. One that is stopped already stays as it is.
     pub fn suspend(&mut self, client: ClientId, duration: Duration) {
+        if !self.clients[client.0].process.runs() {
+            return;
+        }
         self.note(client.to_string(), &format!("suspended for {duration:?}"));
         self.clients[client.0].process = Process::Suspended {
             since: self.now,
@@ -335,9 +350,10 @@ impl World {
         }
         let age = self.now - *registration.forgotten.get_or_insert(self.now);
         if age > client.threshold {
-            let rule = format!("believes to be connected {age:?} after its server forgot it");
-            let violation = Violation::new(&id.to_string(), self.elapsed(), rule);
-            self.violated(violation);
+            self.breaks(
+                id,
+                format!("believes to be connected {age:?} after its server forgot it"),
+            );
         }
     }
 

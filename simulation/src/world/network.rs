@@ -88,6 +88,8 @@ pub(super) struct Transport {
     pub(super) up_until: Instant,
     /// Nothing passes in either direction, and nobody notices.
     pub(super) is_black_hole: bool,
+    /// Requests whose last reply went astray, and when it arrives: their next does not overtake it.
+    pub(super) astray: Vec<(Id, Instant)>,
     /// The `Connect` streams on it, by the ids of their requests.
     pub(super) streams: Vec<(Id, StreamKey)>,
 }
@@ -183,6 +185,15 @@ impl World {
         }
         let arrives = self.now + self.trip(from, to);
         let last = match &happening {
+            Happening::ReplyArrives {
+                id,
+                reply,
+                via: Some(key),
+                ..
+            } if self.was_disorderly => {
+                let at = self.in_disorder(*key, *id, reply, arrives);
+                return self.queue.push(at, happening);
+            }
             Happening::ReplyArrives { via, .. } => via
                 .and_then(|key| self.transport_mut(key))
                 .map(|transport| &mut transport.down_until),

@@ -11,16 +11,23 @@ impl World {
     /// arrive, as they may with any adapter.
     pub(super) fn perform(&mut self, client: ClientId, output: Output) {
         match output {
-            Output::NameServers { id } | Output::Dns { id, .. } => {
-                let failure = Failure::new(FailureKind::Unreachable, "no DNS in this world");
-                self.fail_locally(client, id, failure);
-            }
+            Output::NameServers { id } => self.tell_name_servers(client, id),
+            Output::Dns {
+                id,
+                ref server,
+                transport,
+                ref message,
+                ..
+            } => self.ask_name_server(client, id, server, transport, message),
             Output::Open { id, to } => match self.server_at(&to) {
                 Some(server) => {
                     let happening = Happening::DialArrives { client, id, server };
                     self.send(Host::Client(client), Host::Server(server), happening);
                 }
                 None => {
+                    if Self::is_forged(&to) {
+                        self.breaks(client, "dials a server that only a forged answer names");
+                    }
                     let failure = Failure::new(FailureKind::Dns, "no such host");
                     self.fail_locally(client, id, failure);
                 }
@@ -63,17 +70,24 @@ impl World {
         match slot.reachable {
             Reachable::Up => self.establish((client, id), server),
             Reachable::Refuses => {
-                let reply = Reply::Failed(Failure::new(FailureKind::Refused, "nothing listens"));
-                let happening = Happening::ReplyArrives {
-                    client,
-                    id,
-                    reply,
-                    via: None,
-                };
-                self.send(Host::Server(server), Host::Client(client), happening);
+                let failure = Failure::new(FailureKind::Refused, "nothing listens");
+                self.turn_away(client, id, server, failure);
+            }
+            Reachable::Fails(kind) => {
+                self.turn_away(client, id, server, Failure::new(kind, "as told"));
             }
             Reachable::Hangs => {}
         }
+    }
+
+    fn turn_away(&mut self, client: ClientId, id: Id, server: ServerId, failure: Failure) {
+        let happening = Happening::ReplyArrives {
+            client,
+            id,
+            reply: Reply::Failed(failure),
+            via: None,
+        };
+        self.send(Host::Server(server), Host::Client(client), happening);
     }
 
     fn establish(&mut self, key: TransportKey, server: ServerId) {
@@ -87,6 +101,7 @@ impl World {
             down_until: opened,
             up_until: self.now,
             is_black_hole: false,
+            astray: Vec::new(),
             streams: Vec::new(),
         };
         self.clients[client.0].transports.insert(id, transport);

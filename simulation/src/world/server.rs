@@ -29,6 +29,8 @@ pub enum Reachable {
     Refuses,
     /// They get no answer.
     Hangs,
+    /// TCP or TLS does not come about, for this reason.
+    Fails(FailureKind),
 }
 
 /// What is wrong with one kind of request on a server.

@@ -142,7 +142,7 @@ impl World {
 
     /// A transport ends. Adapters differ in what they tell: of the transport alone, of the requests
     /// on it before, or of them afterwards. So does this.
-    fn break_transport(&mut self, key: TransportKey, failure: &Failure) {
+    pub(super) fn break_transport(&mut self, key: TransportKey, failure: &Failure) {
         let Some(transport) = self.transport(key) else {
             return;
         };

@@ -44,6 +44,7 @@ fn a_ladder_with_extreme_steps_neither_panics_nor_overflows() {
         hand.wait_until(has_dialled);
     }
     let waits = waits(&mut hand);
+    assert_eq!(waits[34], MOMENT * 2_u32.pow(17) * 2_u32.pow(17));
     assert!(waits.is_sorted());
     assert_eq!(waits.last(), Some(&secs(300 * 86_400)));
 }

@@ -50,6 +50,38 @@ fn a_server_whose_session_was_short_ranks_behind_until_the_next_session() {
 }
 
 #[test]
+fn two_servers_of_short_sessions_do_not_pass_a_client_to_and_fro() {
+    // Nobody stays with s1 and s2, so they have the fewest clients of all, and s3 works.
+    let mut hand = hand(THREE);
+    hand.connect();
+    for server in ["s1", "s2"] {
+        hand.wait_until(has_dialled);
+        let offered = dials(&mut hand.clone());
+        let counts = [("s1", Some(0)), ("s2", Some(1)), ("s3", Some(9))];
+        let counts = counts
+            .into_iter()
+            .filter(|(one, _)| offered.contains(&(*one).to_owned()));
+        let transports = offer(&mut hand, &counts.collect::<Vec<_>>());
+        assert_eq!(the_chosen(&mut hand), server);
+        let live = pass(&mut hand, transports[0]);
+        live_on(&mut hand, live, 2);
+        hand.reply(live.transport, closed());
+    }
+    hand.wait_until(has_dialled);
+    assert_eq!(dials(&mut hand.clone()), ["s3"]);
+    let live = go_live(&mut hand, "s3");
+    live_on(&mut hand, live, 7);
+    hand.reply(live.transport, closed());
+    hand.wait_until(has_dialled);
+    let all = ["s1", "s2", "s3"];
+    assert_eq!(
+        dials(&mut hand),
+        all,
+        "a stable session gives everybody another chance"
+    );
+}
+
+#[test]
 fn if_all_fail_the_attempt_fails_with_the_cause_of_each() {
     let mut hand = hand(THREE);
     hand.connect();

@@ -1,9 +1,9 @@
 //! The wait at the start of a selection, and the dials within it.
 
 use crate::help::*;
-use chronicle_connection::{Backoff, Code, Jitter, Request, State, WaitReason};
+use chronicle_connection::{Backoff, Code, Jitter, Request, State, Strategy, WaitReason};
 use chronicle_simulation::{Hand, Setup, http, request_of, status};
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 /// When a machine dials and when it asks for counts, all transports being open at once.
 fn dial_and_ask(hand: &mut Hand) -> (Duration, Duration) {
@@ -35,6 +35,66 @@ fn each_client_draws_its_own_wait_from_the_whole_range() {
         .map(|seed| {
             let mut hand = Hand::seeded(start(), Setup::new(THREE), seed);
             hand.connect();
+            dial_and_ask(&mut hand).1
+        })
+        .collect();
+    assert_uniform(&waits);
+}
+
+#[test]
+fn servers_that_rank_behind_are_not_probed_before_the_wait_either() {
+    // S2: the jitter stands before every probe, not only the first. Here it is the first of its
+    // attempt, since the one server that has not failed was chosen without a probe.
+    let waits: Vec<Duration> = (0..1000)
+        .map(|seed| {
+            let mut hand = Hand::seeded(start(), Setup::new(THREE).patient(), seed);
+            hand.connect();
+            hand.wait_until(has_dialled);
+            for server in ["s1", "s2"] {
+                let transport = hand.take_open(server);
+                hand.open(transport);
+            }
+            let third = hand.take_open("s3");
+            hand.reply(third, refused());
+            hand.wait_until(|hand| hand.asks(Request::Count));
+            for ask in asked(&hand, Request::Count) {
+                hand.reply(ask, http(200, "1"));
+            }
+            for _ in 0..2 {
+                let check = asked(&hand, Request::CheckCompatibility);
+                hand.reply(check[check.len() - 1], status(Code::Unavailable));
+            }
+            assert_eq!(hand.state(), State::BackingOff);
+            hand.take_all();
+            hand.wait_until(has_dialled);
+            assert_eq!(dials(&mut hand.clone()), ["s3"], "alone in the best rank");
+            let third = hand.take_open("s3");
+            hand.reply(third, refused());
+            let began = hand.elapsed();
+            dial_and_ask(&mut hand).1 - began
+        })
+        .collect();
+    assert_uniform(&waits);
+}
+
+#[test]
+fn servers_that_are_drawn_after_all_others_failed_are_not_probed_before_the_end_of_the_wait() {
+    let strategy = Strategy::LeastConnections {
+        max_probes: NonZeroUsize::new(2),
+    };
+    let waits: Vec<Duration> = (0..1000)
+        .map(|seed| {
+            let setup = Setup::new("chronicle://s1,s2,s3,s4").strategy(strategy.clone());
+            let mut hand = Hand::seeded(start(), setup, seed);
+            hand.connect();
+            hand.wait_until(has_dialled);
+            while let Some((transport, _)) = hand.find_open() {
+                hand.reply(transport, refused());
+                if has_dialled(&hand) {
+                    break;
+                }
+            }
+            // The others are dialled at once, to be asked when the wait is over that stands already.
             dial_and_ask(&mut hand).1
         })
         .collect();

@@ -2,6 +2,8 @@
 //! wire-compatibility handshake").
 
 mod authenticating;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 
 use super::{
     Phase, WaitReason,
@@ -144,8 +146,9 @@ impl Handshaking {
                     let result = token.expire(cx);
                     return self.token_came(result, cx);
                 }
+                let is_open = matches!(check, Check::Running(_));
                 let verdict = match check.awaited() {
-                    Some(check) if check.deadline <= due => check.expire(cx),
+                    Some(check) if check.deadline <= due => check.expire(is_open, cx),
                     Some(_) | None => return Phase::Handshaking(self),
                 };
                 self.judged(verdict, cx)

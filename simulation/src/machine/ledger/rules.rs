@@ -1,9 +1,11 @@
 //! What each output must be by the books, and what must hold once all of them are out.
 
-use super::{Broken, Ledger, Phase, Reserve, Transport};
+use super::{Broken, Check, Ledger, Pending, Phase, Reserve, Transport};
 use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
-use chronicle_connection::{Call, Connection, Event, Id, Output, Request, Session, State};
-use rand_chacha::ChaCha8Rng;
+use chronicle_connection::{
+    Call, Connection, Endpoint, Event, Id, Output, Request, Session, State,
+};
+use rand_core::Rng;
 use std::time::Instant;
 
 impl Ledger {
@@ -20,19 +22,21 @@ impl Ledger {
                 format!("ids must rise: {}", render_output(output))
             })?;
         }
-        self.is_silent_after_close(output)?;
+        self.is_silent_after_the_end(output)?;
+        let stamp = self.stamp(now);
         match output {
             Output::NameServers { id } | Output::Dns { id, .. } => {
                 let is_only = self.lookup.replace(*id).is_none();
                 Broken::unless(is_only, || "two requests of a lookup at a time".to_owned())
             }
             Output::Open { id, to } => {
+                self.attempts.dials(stamp)?;
                 let transport = Transport {
                     to: to.clone(),
-                    dialled: now,
+                    dialled: self.stamp(now),
                     phase: Phase::Dialling,
                     reserve: Reserve::NotMade,
-                    check_passed: false,
+                    check: Check::NotPassed,
                 };
                 self.transports.insert(*id, transport);
                 Ok(())
@@ -52,10 +56,10 @@ impl Ledger {
     }
 
     /// What holds once everything has been put out.
-    pub(in crate::machine) fn settled(
-        &self,
+    pub(in crate::machine) fn settled<R: Rng>(
+        &mut self,
         now: Instant,
-        connection: &Connection<ChaCha8Rng>,
+        connection: &Connection<R>,
     ) -> Result<(), Broken> {
         let (state, deadline) = (connection.state(), connection.poll_timeout());
         let (shown, holds_nothing) = match &state {
@@ -77,24 +81,43 @@ impl Ledger {
             deadline.is_some() == connection.wait_reason().is_some(),
             || "a deadline without a reason, or the other way round".to_owned(),
         )?;
-        Broken::unless(self.is_closed || !self.is_closing, || {
+        let stamped = deadline.map(|deadline| self.stamp(deadline));
+        self.attempts.settled(
+            self.stamp(now),
+            &state,
+            stamped.zip(connection.wait_reason()),
+        )?;
+        self.choices.settled(&state, stamped)?;
+        let ended = self.ended_on;
+        let is_closed = ended.is_none_or(|id| !self.transports.contains_key(&id));
+        Broken::unless(is_closed, || {
+            "the transport of a session outlives it".to_owned()
+        })?;
+        let mut in_flight = self.requests.values();
+        let stray = in_flight.find(|one| !belongs(&state, one.what));
+        Broken::unless(stray.is_none(), || {
+            format!("{stray:?} is in flight while {state:?}")
+        })?;
+        let is_over = self.is_closed || self.has_failed;
+        Broken::unless(is_over || !self.is_closing, || {
             "told to close, and no `Closed` followed".to_owned()
         })?;
-        let has_winner = self.transports.values().any(|one| one.check_passed)
-            || self
-                .requests
-                .values()
-                .any(|one| one.what == Request::Connect);
-        Broken::unless(self.transports.len() == 1 || !has_winner, || {
+        // While one is being selected there are many transports, and no need to look at each.
+        let has_rivals = self.transports.len() > 1 && state != State::Selecting;
+        let has_won = |one: &Transport| one.check == Check::Passed;
+        let registers = |one: &Pending| one.what == Request::Connect;
+        let has_winner = has_rivals
+            && (self.transports.values().any(has_won) || self.requests.values().any(registers));
+        Broken::unless(!has_winner, || {
             "transports that lost are open beside the one whose check has passed".to_owned()
         })?;
         self.sessions
             .settled(self.stamp(now), self.timing.keep_alive, deadline)
     }
 
-    fn is_silent_after_close(&mut self, output: &Output) -> Result<(), Broken> {
+    fn is_silent_after_the_end(&mut self, output: &Output) -> Result<(), Broken> {
         let is_allowed = match output {
-            Output::Cancel(_) | Output::Close(_) => true,
+            Output::Cancel(_) | Output::Close(_) => return Ok(()),
             Output::Event(Event::Closed) => {
                 let is_first = !self.is_closed;
                 self.is_closed = true;
@@ -105,15 +128,20 @@ impl Ledger {
             | Output::Open { .. }
             | Output::Http { .. }
             | Output::Unary(_)
-            | Output::ServerStream(_)
-            | Output::Event(_) => !self.is_closing,
+            | Output::ServerStream(_) => !self.is_closing,
+            // What was due before the `Close` came happened before it.
+            Output::Event(_) => !self.is_closing || self.is_overdue && !self.is_closed,
         };
-        Broken::unless(is_allowed, || {
-            format!("around `Close`: {}", render_output(output))
+        Broken::unless(is_allowed && !self.has_failed, || {
+            format!("around the end: {}", render_output(output))
         })
     }
 
     fn request(&mut self, now: Instant, output: &Output, id: Id, on: Id) -> Result<(), Broken> {
+        if self.gone.as_ref().is_some_and(|(gone, _)| *gone == on) {
+            self.may_be_dropped.push(id);
+            return Ok(());
+        }
         let what = request_of(output);
         let (Some(what), Some(transport)) = (what, self.transports.get_mut(&on)) else {
             let output = render_output(output);
@@ -144,9 +172,10 @@ impl Ledger {
                 Broken::unless(transport.reserve == Reserve::Over, || {
                     "`Connect` before the reservation was over".to_owned()
                 })?;
-                Broken::unless(transport.check_passed || self.check_is_skipped, || {
-                    "`Connect` without a passed check on its transport".to_owned()
-                })?;
+                Broken::unless(
+                    transport.check == Check::Passed || self.check_is_skipped,
+                    || "`Connect` without a passed check on its transport".to_owned(),
+                )?;
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
@@ -157,10 +186,8 @@ impl Ledger {
                 })?;
                 Broken::unless(is_only, || "a second token request in flight".to_owned())?;
             }
-            Request::Count
-            | Request::CheckCompatibility
-            | Request::GetDescriptorSet
-            | Request::GetVersionInfo => {}
+            Request::Count => self.attempts.probes(self.stamp(now))?,
+            Request::CheckCompatibility | Request::GetDescriptorSet | Request::GetVersionInfo => {}
         }
         let pending = self.pending(output, what, on, now);
         self.requests.insert(id, pending);
@@ -192,7 +219,7 @@ impl Ledger {
             return Broken::unless(may, || format!("{id} is cancelled and not in flight"));
         };
         if pending.what == Request::Reserve
-            && now >= pending.sent.at + self.timing.reserve
+            && self.stamp(now).since(pending.sent) >= self.timing.reserve
             && let Some(transport) = self.transports.get_mut(&pending.on)
         {
             transport.reserve = Reserve::Over;
@@ -202,37 +229,78 @@ impl Ledger {
 
     fn close(&mut self, id: Id) -> Result<(), Broken> {
         self.requests.retain(|_, pending| pending.on != id);
-        let is_open = self.transports.remove(&id).is_some();
+        let closed = self.transports.remove(&id);
+        if let Some(given_up) = closed.as_ref().filter(|one| one.phase == Phase::Dialling) {
+            self.choices.is_gone(&given_up.to);
+        }
+        let is_open = closed.is_some();
         let may = is_open || self.may_be_dropped.contains(&id) || self.opened_late == Some(id);
         Broken::unless(may, || format!("{id} is closed and not open"))
     }
 
     fn event(&mut self, now: Instant, event: &Event) -> Result<(), Broken> {
+        self.secrets.are_kept_by(event)?;
+        let stamp = self.stamp(now);
         match event {
-            Event::Connected(session) => self.connected(now, session),
+            Event::Connected(session) => {
+                self.choices.connected();
+                self.connected(now, session)
+            }
             Event::Disconnected {
                 session, lasted, ..
             } => {
-                let now = self.stamp(now);
-                self.sessions.disconnected(now, session, *lasted)
+                let stable_after = self.timing.stable_after;
+                let ended = self
+                    .sessions
+                    .disconnected(stamp, session, *lasted, stable_after);
+                let was_stable = ended?;
+                self.attempts.lost(was_stable);
+                self.choices.lost(&session.server, was_stable);
+                self.ended_on = self.session_on.take();
+                Ok(())
+            }
+            Event::BackingOff { wait, .. } => {
+                self.choices.end();
+                self.attempts.backs_off(stamp, *wait)
+            }
+            Event::Resolving { .. } => self.attempts.begins(stamp),
+            Event::Connecting { candidates, .. } => {
+                self.choices.begins(candidates);
+                self.attempts.selects();
+                self.attempts.begins(stamp)
+            }
+            Event::Selected { server, .. } => self.choices.chooses(server),
+            Event::CandidateFailed { server, .. } => {
+                self.choices.fails(server);
+                Ok(())
+            }
+            Event::Failed(error) => {
+                self.has_failed = true;
+                self.choices.gives_up(stamp, error)
             }
             Event::Closed => {
                 self.sessions.stopped();
                 Ok(())
             }
-            Event::Resolving { .. }
-            | Event::LookupTryFailed { .. }
+            Event::Compatible { server, .. } => self.compatible(server),
+            Event::LookupTryFailed { .. }
             | Event::Resolved { .. }
             | Event::LastGoodListUsed { .. }
-            | Event::Connecting { .. }
-            | Event::Selected { .. }
             | Event::ReserveFailed { .. }
-            | Event::Compatible { .. }
-            | Event::Token { .. }
-            | Event::CandidateFailed { .. }
-            | Event::BackingOff { .. }
-            | Event::Failed(_) => Ok(()),
+            | Event::Token { .. } => Ok(()),
         }
+    }
+
+    fn compatible(&mut self, server: &Endpoint) -> Result<(), Broken> {
+        let gone = self.gone.as_mut().map(|(_, transport)| transport);
+        let mut transports = self.transports.values_mut().chain(gone);
+        let judged = transports.find(|one| one.to == *server && one.check != Check::NotPassed);
+        let Some(transport) = judged else {
+            let text = "compatible without a check that could tell";
+            return Err(Broken(text.to_owned()));
+        };
+        transport.check = Check::Passed;
+        Ok(())
     }
 
     fn connected(&mut self, now: Instant, session: &Session) -> Result<(), Broken> {
@@ -246,9 +314,10 @@ impl Ledger {
             let text = "connected without a live `Connect` stream";
             return Err(Broken(text.to_owned()));
         };
-        Broken::unless(transport.check_passed || self.check_is_skipped, || {
-            "connected without a passed check on the transport".to_owned()
-        })?;
+        Broken::unless(
+            transport.check == Check::Passed || self.check_is_skipped,
+            || "connected without a passed check on the transport".to_owned(),
+        )?;
         let is_its_server = transport.to == session.server;
         let is_its_peer = transport.phase == Phase::Open(session.peer);
         Broken::unless(is_its_server && is_its_peer, || {
@@ -259,7 +328,20 @@ impl Ledger {
         Broken::unless(waited <= self.timing.first_keep_alive, || {
             format!("connected {waited:?} after `Connect`")
         })?;
+        self.session_on = Some(connect.on);
         self.sessions.connected(now, sent, session)
+    }
+}
+
+/// Whether a request may be in flight in a state.
+fn belongs(state: &State, what: Request) -> bool {
+    match state {
+        State::Idle | State::Resolving | State::BackingOff | State::Stopped => false,
+        State::Selecting => what == Request::Count,
+        State::Handshaking { .. } => !matches!(what, Request::Count | Request::KeepAlive),
+        State::Connected(_) => {
+            matches!(what, Request::Connect | Request::KeepAlive | Request::Token)
+        }
     }
 }
 

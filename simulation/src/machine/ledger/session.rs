@@ -1,9 +1,10 @@
 //! The session of a machine, as its events and its clocks tell it.
 
 use super::Broken;
-use chronicle_connection::{Code, Session, Status};
+use chronicle_connection::{Code, NormalForm, Session, Status};
 use std::{
     collections::BTreeSet,
+    hash::Hasher,
     time::{Duration, Instant},
 };
 
@@ -15,6 +16,20 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
+    /// Whether this stamp, which was made later, is before a deadline.
+    pub(super) fn is_before(self, deadline: Self) -> bool {
+        let aged = self.aged.saturating_sub(deadline.aged);
+        let at = self.at.checked_add(aged);
+        at.is_some_and(|at| at < deadline.at)
+    }
+
+    /// From this stamp to a deadline that was stamped earlier; zero where it has passed.
+    pub(super) fn until(self, deadline: Self) -> Duration {
+        let aged = self.aged.saturating_sub(deadline.aged);
+        let left = deadline.at.saturating_duration_since(self.at);
+        left.saturating_sub(aged)
+    }
+
     /// From an earlier stamp to this one, suspensions included.
     pub(super) fn since(self, earlier: Self) -> Duration {
         self.at.saturating_duration_since(earlier.at) + (self.aged - earlier.aged)
@@ -63,6 +78,7 @@ impl Sessions {
 
     pub(super) fn keep_alive(&mut self, now: Stamp, connection_id: &str) {
         if let Some(live) = &mut self.live
+            && !live.is_over
             && live.session.connection_id.to_string() == connection_id
         {
             live.keep_alive = now;
@@ -105,12 +121,14 @@ impl Sessions {
         Ok(())
     }
 
+    /// Gives whether it was stable.
     pub(super) fn disconnected(
         &mut self,
         now: Stamp,
         session: &Session,
         lasted: Duration,
-    ) -> Result<(), Broken> {
+        stable_after: Duration,
+    ) -> Result<bool, Broken> {
         let Some(live) = self.live.take() else {
             return Err(Broken("a session ended that was not live".to_owned()));
         };
@@ -120,12 +138,46 @@ impl Sessions {
         let (awake, all) = (now.at - live.connected.at, now.since(live.connected));
         Broken::unless((awake..=all).contains(&lasted), || {
             format!("the session lasted {all:?}, not {lasted:?}")
-        })
+        })?;
+        Ok(live.keep_alive.since(live.connected) > stable_after)
     }
 
     /// The session is over without a word, by a `Close`.
     pub(super) fn stopped(&mut self) {
         self.live = None;
+    }
+
+    /// Writes what the next session event and the clocks are held against.
+    pub(super) fn normal_form<H: Hasher>(&self, now: Stamp, form: &mut NormalForm<H>) {
+        let Self {
+            live,
+            // Rises only.
+            generation: _,
+            // Names that were drawn to be unique: whether one comes again is up to the generator.
+            used_ids: _,
+        } = self;
+        form.optional(live.as_ref(), |form, live| {
+            let Live {
+                session:
+                    Session {
+                        connection_id,
+                        server,
+                        peer,
+                        generation: _,
+                    },
+                connected,
+                keep_alive,
+                acknowledged,
+                answers_are_unknown,
+                is_over,
+            } = live;
+            form.name(connection_id.to_string());
+            form.value((server, peer, answers_are_unknown, is_over));
+            form.instant(connected.at);
+            for stamp in [connected, keep_alive, acknowledged] {
+                form.value(now.since(*stamp));
+            }
+        });
     }
 
     /// What holds while a session is live and everything has been put out.

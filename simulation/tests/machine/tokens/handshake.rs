@@ -402,3 +402,22 @@ fn connect_waits_for_a_new_token_where_the_one_at_hand_was_lost_meanwhile() {
     let connect = call(&mut hand, Request::Connect);
     assert_eq!(authorization(&connect).as_deref(), Some("Bearer t2"));
 }
+
+#[test]
+fn a_check_whose_time_is_up_while_it_awaits_a_token_has_no_call_to_cancel() {
+    let (mut hand, token) = older_server();
+    hand.reply(token, good("t1"));
+    let described = call(&mut hand, Request::GetDescriptorSet);
+    hand.reply(described.id, Reply::Message(text()));
+    hand.reply(described.id, ok());
+    let version = call(&mut hand, Request::GetVersionInfo);
+    hand.wait(secs(5));
+    hand.reply(version.id, unauthenticated());
+    let token = hand.take(Request::Token, version.on);
+    // The 10 s of the check are over: the version stays unknown.
+    hand.wait(secs(5));
+    assert!(!hand.is_cancelled(version.id));
+    assert!(!hand.asks(Request::Connect));
+    hand.reply(token, good("t2"));
+    assert!(hand.asks(Request::Connect));
+}

@@ -1,0 +1,290 @@
+//! What must have become of everybody once all is healed.
+
+use super::{
+    Action, ClientPlan, Proof, Scenario, ServerNo, Speech, Summary, Wrong,
+    play::{Play, can_compare},
+};
+use crate::{ClientId, Violation};
+use chronicle_connection::{Command, Event, FatalError, Request, State, Timing};
+use std::time::Duration;
+
+/// What must have become of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Connected. Or stopped, by what servers said while not all was well.
+    Connects,
+    /// Stopped: nothing but refusals can have met it.
+    Stops,
+    /// Anything but connected.
+    Fails,
+    /// Nobody can tell.
+    Open,
+}
+
+/// Lets time pass until everybody must be where they belong, and looks.
+pub(super) fn judge(play: &mut Play<'_>) -> Result<Summary, Violation> {
+    let healed = play.world.elapsed().max(play.stopped_until);
+    play.pass_until(healed + SETTLING)?;
+    let expected = expected(play);
+    let worst = healed + worst_case(play.scenario);
+    loop {
+        let now = play.world.elapsed();
+        let lagging = expected
+            .iter()
+            .find(|(client, fate)| !has_met(play, *client, *fate));
+        let Some((client, fate)) = lagging else { break };
+        if now >= worst {
+            let after = now - healed;
+            let state = play.world.client(*client).state();
+            let rule = format!("{after:?} after all was healed, {fate:?} is {state:?}");
+            return Err(play.violation(*client, rule));
+        }
+        play.pass_until(now + Duration::from_millis(500))?;
+    }
+    founded(play, &expected)?;
+    quiet(play, &expected)?;
+    let summary = summary(play);
+    farewell(play)?;
+    Ok(summary)
+}
+
+fn expected(play: &Play<'_>) -> Vec<(ClientId, Fate)> {
+    let plans = play.scenario.clients.iter().zip(&play.clients);
+    let fates = plans.filter(|(plan, client)| plan.starts.is_some() && !is_closed(play, **client));
+    fates
+        .map(|(plan, client)| (*client, play.scenario.fate(plan)))
+        .collect()
+}
+
+fn is_closed(play: &Play<'_>, client: ClientId) -> bool {
+    let mut events = play.world.client(client).events().iter();
+    events.any(|(_, event)| matches!(event, Event::Closed))
+}
+
+fn has_met(play: &Play<'_>, client: ClientId, fate: Fate) -> bool {
+    let state = play.world.client(client).state();
+    match (fate, state) {
+        (Fate::Connects, State::Connected(_) | State::Stopped) | (Fate::Stops, State::Stopped) => {
+            true
+        }
+        (
+            Fate::Connects | Fate::Stops,
+            State::Idle
+            | State::Resolving
+            | State::Selecting
+            | State::Handshaking { .. }
+            | State::BackingOff
+            | State::Connected(_),
+        ) => false,
+        (Fate::Fails, state) => !matches!(state, State::Connected(_)),
+        (Fate::Open, _) => true,
+    }
+}
+
+/// Nobody who meets no trouble gives up. That what servers said was reason enough, the books of the
+/// machine have shown.
+fn founded(play: &Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Violation> {
+    for (client, fate) in expected {
+        let mut events = play.world.client(*client).events().iter();
+        let gave_up = events.find_map(|(at, event)| match event {
+            Event::Failed(error) => Some((*at, error)),
+            _ => None,
+        });
+        let Some((at, error)) = gave_up else { continue };
+        let had_trouble = play.scenario.has_trouble_until(at);
+        if *fate == Fate::Connects && !had_trouble {
+            return Err(play.violation(*client, format!("gave up without any trouble: {error}")));
+        }
+        if matches!(error, FatalError::Incompatible(_)) && play.scenario.never_differs() {
+            return Err(play.violation(*client, format!("nobody ever differed: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// In a world without trouble, sessions last, and each has one transport.
+fn quiet(play: &mut Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Violation> {
+    let changes = play.world.session_changes().len();
+    play.pass_until(play.world.elapsed() + QUIET)?;
+    let curses = play
+        .scenario
+        .servers
+        .iter()
+        .filter_map(|one| one.curse.as_ref());
+    if curses.into_iter().any(|curse| !fails_at_once(curse)) {
+        return Ok(());
+    }
+    let doomed = |client: ClientId| {
+        let fate = expected.iter().find(|(one, _)| *one == client);
+        fate.is_some_and(|(_, fate)| *fate != Fate::Connects)
+    };
+    let mut changed = play.world.session_changes()[changes..].iter();
+    if let Some(change) = changed.find(|change| !doomed(change.client)) {
+        let rule = "its session changed although all is well".to_owned();
+        return Err(play.violation(change.client, rule));
+    }
+    for client in play.clients.iter().copied() {
+        let open = play.world.live_transports(client);
+        let allowed = match play.world.client(client).state() {
+            State::Connected(_) => 1..=1,
+            State::Idle | State::Stopped => 0..=0,
+            State::Resolving | State::Selecting | State::Handshaking { .. } | State::BackingOff => {
+                0..=usize::MAX
+            }
+        };
+        if !allowed.contains(&open) {
+            let state = play.world.client(client).state();
+            let rule = format!("{open} transports are open while it is {state:?}");
+            return Err(play.violation(client, rule));
+        }
+    }
+    Ok(())
+}
+
+/// Everybody closes, and nothing is left: no transport, no registration.
+fn farewell(play: &mut Play<'_>) -> Result<(), Violation> {
+    for client in play.clients.clone() {
+        play.world.try_command(client, Command::Close)?;
+    }
+    play.pass_until(play.world.elapsed() + LEAVING)?;
+    for client in play.clients.iter().copied() {
+        let open = play.world.live_transports(client);
+        let state = play.world.client(client).state();
+        if open > 0 || state != State::Stopped {
+            let rule = format!("closed, it is {state:?} with {open} transports");
+            return Err(play.violation(client, rule));
+        }
+    }
+    Ok(())
+}
+
+fn summary(play: &Play<'_>) -> Summary {
+    let world = &play.world;
+    let stats = || world.clients().map(crate::Client::stats);
+    let changes = world.session_changes().iter();
+    let stopped = |client: &ClientId| {
+        let mut events = world.client(*client).events().iter();
+        events.any(|(_, event)| matches!(event, Event::Failed(_)))
+    };
+    Summary {
+        scenarios: 1,
+        clients: world
+            .clients()
+            .filter(|one| one.stats().attempts > 0)
+            .count() as u64,
+        connects: stats().map(|stats| stats.sessions).sum(),
+        drops: changes.filter(|change| !change.is_up).count() as u64,
+        attempts: stats().map(|stats| stats.attempts).sum(),
+        stops: play.clients.iter().filter(|client| stopped(client)).count() as u64,
+        events: world.clients().map(|one| one.events().len() as u64).sum(),
+        time: world.elapsed(),
+    }
+}
+
+impl Scenario {
+    fn fate(&self, client: &ClientPlan) -> Fate {
+        let candidates = self.candidates(client);
+        let fits = |server: &ServerNo| {
+            let plan = &self.servers[server.0];
+            client.skips_check || plan.speech == Speech::Fits && can_compare(plan.age)
+        };
+        let is_cursed = |server: &ServerNo| self.servers[server.0].curse.is_some();
+        let sound: Vec<_> = candidates.iter().filter(|one| !is_cursed(one)).collect();
+        let proof = match (self.authentication, client.proof) {
+            (None, Proof::None | Proof::Key | Proof::WrongKey)
+            | (Some(_), Proof::Key | Proof::Secret) => Proven::Yes,
+            (Some(_), Proof::None | Proof::WrongKey | Proof::WrongSecret) => Proven::No,
+            // There is nobody to get a token from.
+            (None, Proof::Secret | Proof::WrongSecret) => Proven::Never,
+        };
+        let all_differ = !candidates.is_empty() && !candidates.iter().any(fits);
+        let any_fits = sound.iter().any(|one| fits(one));
+        match proof {
+            Proven::Yes if any_fits => Fate::Connects,
+            Proven::Yes if all_differ && sound.len() == candidates.len() => Fate::Stops,
+            Proven::No if any_fits => Fate::Stops,
+            Proven::Never if self.has_false_tokens() => Fate::Open,
+            Proven::Yes | Proven::No | Proven::Never => Fate::Fails,
+        }
+    }
+
+    /// Whether somebody hands out tokens that no server knows.
+    fn has_false_tokens(&self) -> bool {
+        self.actions.iter().any(|(_, action)| {
+            matches!(
+                action,
+                Action::GoesWrong(_, Wrong::Asked(Request::Token, _))
+            )
+        })
+    }
+
+    /// Whether anything goes wrong by then.
+    fn has_trouble_until(&self, at: Duration) -> bool {
+        let is_plain = |server: &super::ServerPlan| {
+            server.curse.is_none() && server.speech == Speech::Fits && can_compare(server.age)
+        };
+        let mut actions = self.actions.iter();
+        actions.any(|(when, _)| *when <= at) || !self.servers.iter().all(is_plain)
+    }
+
+    /// Whether every server always finds every contract compatible, and can tell.
+    fn never_differs(&self) -> bool {
+        let tells = |wrong: &Wrong| {
+            let is_check = |request: &Request| {
+                matches!(
+                    request,
+                    Request::CheckCompatibility | Request::GetDescriptorSet
+                )
+            };
+            matches!(wrong, Wrong::Asked(request, _) if is_check(request))
+        };
+        let is_plain = |server: &super::ServerPlan| {
+            let fits = server.speech == Speech::Fits && can_compare(server.age);
+            fits && !server.curse.as_ref().is_some_and(tells)
+        };
+        let mut actions = self.actions.iter();
+        let differs = actions.any(|(_, action)| match action {
+            Action::Speak(_, speech) => *speech == Speech::Differs,
+            Action::GoesWrong(_, wrong) => tells(wrong),
+            _ => false,
+        });
+        !differs && self.servers.iter().all(is_plain)
+    }
+}
+
+/// Whether servers take a client for who it is.
+enum Proven {
+    Yes,
+    No,
+    Never,
+}
+
+/// Whether whoever chooses a server with this curse never gets a session from it.
+fn fails_at_once(curse: &Wrong) -> bool {
+    !matches!(curse, Wrong::Asked(Request::KeepAlive, _))
+}
+
+/// How long it may take from the healing of all faults until everybody is connected: a session that
+/// is lost already is noticed, the attempt in flight may fail, the ladder has its longest wait, and
+/// one attempt more finds a server that works, after all that are cursed.
+fn worst_case(scenario: &Scenario) -> Duration {
+    let timing = Timing::default();
+    let ceiling = scenario.clients.iter().map(|client| client.ceiling).max();
+    let rest = ceiling.unwrap_or_default();
+    let selection = timing.lookup + timing.selection_wait + 2 * timing.count;
+    // A check may wait for a token, and a token that was refused is fetched once more.
+    let server = timing.open + timing.check + 2 * timing.token + 2 * timing.first_keep_alive;
+    let cursed = scenario.servers.iter().filter(|one| one.curse.is_some());
+    let curses: u32 = cursed.clone().count() as u32;
+    let attempt = selection + (curses + 1) * server;
+    let flapping = cursed.filter_map(|one| one.curse.as_ref());
+    let flaps = flapping.filter(|curse| !fails_at_once(curse)).count() as u32;
+    timing.keep_alive + attempt + rest + attempt + flaps * (timing.keep_alive + rest)
+}
+
+/// What was late is there by then, and sessions that were lost are noticed.
+const SETTLING: Duration = Duration::from_secs(22);
+
+const QUIET: Duration = Duration::from_secs(8);
+
+const LEAVING: Duration = Duration::from_secs(4);
