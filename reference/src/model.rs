@@ -51,6 +51,8 @@ pub struct ServerModel {
     reservations: VecDeque<Instant>,
     next_check: Instant,
     next_key: u64,
+    /// How many registrations have gone or were replaced.
+    removals: u64,
     tokens: Tokens,
 }
 
@@ -81,6 +83,7 @@ impl ServerModel {
             due: BTreeSet::new(),
             reservations: VecDeque::new(),
             next_key: 0,
+            removals: 0,
             tokens: Tokens::default(),
         }
     }
@@ -140,7 +143,7 @@ impl ServerModel {
         let stream = StreamKey(self.next_key);
         self.next_key += 1;
         let connection_id = &request.connection_id;
-        self.clients.insert(
+        let replaced = self.clients.insert(
             connection_id.clone(),
             Client {
                 stream,
@@ -148,6 +151,7 @@ impl ServerModel {
                 has_debugger: request.is_running_with_debugger,
             },
         );
+        self.removals += u64::from(replaced.is_some());
         let next_push = match self.config.first_keep_alive {
             FirstKeepAlive::AtOnce => now,
             FirstKeepAlive::AfterInterval => now + self.interval(),
@@ -173,6 +177,7 @@ impl ServerModel {
         let registered = self.clients.get(&ended.connection_id);
         if registered.is_some_and(|client| client.stream == stream) {
             self.clients.remove(&ended.connection_id);
+            self.removals += 1;
         }
     }
 
@@ -292,14 +297,22 @@ impl ServerModel {
         self.clients.contains_key(connection_id)
     }
 
+    /// How many registrations have gone or were replaced: while this stands still, everybody who is
+    /// registered stays so.
+    pub fn removals(&self) -> u64 {
+        self.removals
+    }
+
     /// Does what time alone does. Each look for unseen clients is taken as of its own instant, so
     /// that a late call evicts nobody early.
     fn advance(&mut self, now: Instant) {
         while self.next_check <= now {
             let (check, evict_after) = (self.next_check, self.config.evict_after);
+            let before = self.clients.len();
             self.clients.retain(|_, client| {
                 client.has_debugger || check.duration_since(client.last_seen) < evict_after
             });
+            self.removals += (before - self.clients.len()) as u64;
             self.next_check += at_least_a_millisecond(self.config.evict_check);
         }
         let life = self.config.reservation_life;

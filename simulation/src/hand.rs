@@ -161,15 +161,7 @@ impl Hand {
 
     /// Its session, while it has one.
     pub fn session(&self) -> Option<Session> {
-        match self.machine.state() {
-            State::Connected(session) => Some(session),
-            State::Idle
-            | State::Resolving
-            | State::Selecting
-            | State::Handshaking { .. }
-            | State::BackingOff
-            | State::Stopped => None,
-        }
+        self.machine.connection().session().cloned()
     }
 
     /// The connection id of the newest `Connect`.

@@ -329,7 +329,7 @@ impl Connected {
         if held_back || !self.may_answer(cx.now, cx) {
             return;
         }
-        let generation = cx.call_metadata().generation;
+        let generation = cx.token_generation();
         let answer = ConnectionKeepAlive {
             connection_id: self.session.connection_id.to_string(),
         };

@@ -256,6 +256,12 @@ impl<R: Rng> Context<R> {
         }
     }
 
+    /// The generation of the token that calls carry now; 0 where they carry none.
+    pub(super) fn token_generation(&self) -> u64 {
+        let token = self.tokens.as_ref().and_then(|all| all.token(self.now));
+        token.map_or(0, Token::generation)
+    }
+
     /// Never serves the token of this generation again.
     pub(super) fn reject_token(&mut self, generation: u64) {
         if let Some(tokens) = &mut self.tokens {

@@ -37,7 +37,9 @@ mod state;
 
 pub use state::{CallMetadata, State, Stats, WaitReason};
 
-use crate::{Command, Config, Contract, Event, FatalError, Id, Input, Output, Reply, TokenError};
+use crate::{
+    Command, Config, Contract, Event, FatalError, Id, Input, Output, Reply, Session, TokenError,
+};
 use attempt::Attempt;
 use backing_off::BackingOff;
 use connected::Connected;
@@ -193,6 +195,19 @@ impl<R: Rng> Connection<R> {
             Phase::Connected(connected) => State::Connected(connected.session().clone()),
             Phase::BackingOff(_) => State::BackingOff,
             Phase::Stopped => State::Stopped,
+        }
+    }
+
+    /// The session, while one is up.
+    pub fn session(&self) -> Option<&Session> {
+        match &self.phase {
+            Phase::Connected(connected) => Some(connected.session()),
+            Phase::Idle
+            | Phase::Resolving(_)
+            | Phase::Selecting(_)
+            | Phase::Handshaking(_)
+            | Phase::BackingOff(_)
+            | Phase::Stopped => None,
         }
     }
 

@@ -25,6 +25,7 @@ use session::{Sessions, Stamp};
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -118,7 +119,7 @@ struct Pending {
     what: Request,
     sent: Stamp,
     /// Of `Connect`: the id it registers.
-    connection_id: Option<String>,
+    connection_id: Option<Arc<str>>,
     /// Of a check: whether its message says that all is well.
     is_compatible: bool,
 }
@@ -411,7 +412,7 @@ impl Ledger {
             on,
             what,
             sent: self.stamp(now),
-            connection_id: connection_id_of(output),
+            connection_id: connection_id_of(output).map(Arc::from),
             is_compatible: false,
         }
     }

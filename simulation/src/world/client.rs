@@ -1,6 +1,6 @@
 //! A client: a machine, and the process that it lives in.
 
-use super::{ServerId, World, network::Transports, queue::Happening};
+use super::{ServerId, World, network::Transports, queue::Happening, server::Memory};
 use crate::{Checks, Machine, Setup};
 use chronicle_connection::{
     Command, Config, Event, Id, Input, Output, Reply, Session, State, Stats, WaitReason,
@@ -42,6 +42,8 @@ pub struct Client {
 struct Registration {
     server: ServerId,
     connection_id: String,
+    /// The memory of the server when it was last seen to know it.
+    known_in: Option<Memory>,
     /// Since when the server does not know it.
     forgotten: Option<Instant>,
 }
@@ -136,15 +138,7 @@ impl Client {
 
     /// Its session, while it has one.
     pub fn session(&self) -> Option<Session> {
-        match self.machine.state() {
-            State::Connected(session) => Some(session),
-            State::Idle
-            | State::Resolving
-            | State::Selecting
-            | State::Handshaking { .. }
-            | State::BackingOff
-            | State::Stopped => None,
-        }
+        self.machine.connection().session().cloned()
     }
 
     /// What its connection has counted.
@@ -287,6 +281,7 @@ impl World {
                     self.clients[id.0].registration = Some(Registration {
                         server,
                         connection_id,
+                        known_in: None,
                         forgotten: None,
                     });
                     self.tell_change(id, server, true);
@@ -344,7 +339,12 @@ impl World {
             return;
         };
         let server = &self.servers[registration.server.0];
+        let memory = Some(server.memory());
+        if registration.known_in == memory {
+            return;
+        }
         if server.knows(&registration.connection_id) || client.machine.answers_are_unknown() {
+            registration.known_in = memory;
             registration.forgotten = None;
             return;
         }

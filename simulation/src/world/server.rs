@@ -73,11 +73,15 @@ pub struct Server {
     pub(super) dials: Vec<(Duration, ClientId)>,
     /// By the second.
     loads: Vec<Load>,
+    pub(super) crashes: u64,
     /// The earliest wake that is planned.
     pub(super) wake: Option<Instant>,
     /// What has arrived while its process is stopped.
     pub(super) paused: Option<Vec<Happening>>,
 }
+
+/// Crashes, and registrations that went in the life since.
+pub(super) type Memory = (u64, u64);
 
 /// An open `Connect` stream: where keep-alives go.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +133,7 @@ impl Server {
             arrivals: Vec::new(),
             dials: Vec::new(),
             loads: Vec::new(),
+            crashes: 0,
             wake: None,
             paused: None,
         }
@@ -167,6 +172,11 @@ impl Server {
             self.loads.resize(second + 1, Load::default());
         }
         &mut self.loads[second]
+    }
+
+    /// What stands still for as long as nobody is forgotten.
+    pub(super) fn memory(&self) -> Memory {
+        (self.crashes, self.model.removals())
     }
 
     /// Who dialled, and when; whether they got through or not.

@@ -52,6 +52,7 @@ impl World {
         let slot = &mut self.servers[server.0];
         slot.streams.clear();
         slot.paused = slot.paused.take().map(|_| Vec::new());
+        slot.crashes += 1;
         slot.model = ServerModel::new(slot.config.clone(), self.now);
         slot.reachable = Reachable::Refuses;
         self.pump(server);

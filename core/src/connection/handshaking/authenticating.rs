@@ -42,7 +42,7 @@ impl Handshaking {
         status: Status,
         cx: &mut Context<R>,
     ) -> Phase {
-        let generation = cx.call_metadata().generation;
+        let generation = cx.token_generation();
         let Step::Proving {
             check: Check::Running(checking),
             ..

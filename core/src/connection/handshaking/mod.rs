@@ -304,7 +304,7 @@ impl Handshaking {
             machine_name: client.machine_name.clone(),
             client_type: CLIENT_TYPE.to_owned(),
         };
-        let generation = cx.call_metadata().generation;
+        let generation = cx.token_generation();
         let stream = cx.call(
             Output::ServerStream,
             on,

@@ -85,7 +85,10 @@ impl Ledger {
             form.id(*on);
             form.value((what, is_compatible));
             form.value(self.stamp(now).since(*sent));
-            form.optional(connection_id.clone(), NormalForm::name);
+            form.optional(
+                connection_id.as_deref().map(str::to_owned),
+                NormalForm::name,
+            );
         });
     }
 }

@@ -198,7 +198,7 @@ impl Ledger {
         let has_own_id = self.requests.values().any(|one| {
             one.what == Request::Connect
                 && one.on == on
-                && one.connection_id == connection_id_of(output)
+                && one.connection_id.as_deref() == connection_id_of(output).as_deref()
         });
         Broken::unless(has_own_id, || {
             "an answer without the stream that it belongs to".to_owned()
@@ -307,7 +307,7 @@ impl Ledger {
         let connection_id = session.connection_id.to_string();
         let mut requests = self.requests.values();
         let connect = requests.find(|one| {
-            one.what == Request::Connect && one.connection_id.as_ref() == Some(&connection_id)
+            one.what == Request::Connect && one.connection_id.as_deref() == Some(&*connection_id)
         });
         let transport = connect.and_then(|one| self.transports.get(&one.on));
         let (Some(connect), Some(transport)) = (connect, transport) else {
