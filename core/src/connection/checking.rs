@@ -96,10 +96,10 @@ impl Checking {
         self.step.request()
     }
 
-    /// The time is up.
-    pub(super) fn expire<R: Rng>(&self, cx: &mut Context<R>) -> Verdict {
+    /// The time is up, be a call in flight or not.
+    pub(super) fn expire<R: Rng>(&self, is_in_flight: bool, cx: &mut Context<R>) -> Verdict {
         let error = CallError::Failure(timed_out(cx.config.timing.check));
-        self.failed(error, true, cx)
+        self.failed(error, is_in_flight, cx)
     }
 
     pub(super) fn on_reply<R: Rng>(&mut self, reply: &Reply, cx: &mut Context<R>) -> Verdict {

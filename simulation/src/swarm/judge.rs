@@ -1,7 +1,7 @@
 //! What must have become of everybody once all is healed.
 
 use super::{
-    Action, ClientPlan, Proof, Scenario, ServerNo, Speech, Summary, Wrong,
+    Action, ClientPlan, Finds, Proof, Scenario, ServerNo, Speech, Summary, Wrong,
     play::{Play, can_compare},
 };
 use crate::{ClientId, Violation};
@@ -188,7 +188,11 @@ impl Scenario {
             let plan = &self.servers[server.0];
             client.skips_check || plan.speech == Speech::Fits && can_compare(plan.age)
         };
-        let is_cursed = |server: &ServerNo| self.servers[server.0].curse.is_some();
+        let is_cursed = |server: &ServerNo| match &self.servers[server.0].curse {
+            Some(Wrong::Asked(Request::CheckCompatibility, _)) => !client.skips_check,
+            Some(Wrong::Asked(..) | Wrong::Dialled(_) | Wrong::Silent) => true,
+            None => false,
+        };
         let sound: Vec<_> = candidates.iter().filter(|one| !is_cursed(one)).collect();
         let proof = match (self.authentication, client.proof) {
             (None, Proof::None | Proof::Key | Proof::WrongKey)
@@ -199,8 +203,13 @@ impl Scenario {
         };
         let all_differ = !candidates.is_empty() && !candidates.iter().any(fits);
         let any_fits = sound.iter().any(|one| fits(one));
+        let may_have_found_others = match client.finds {
+            Finds::Name { .. } => self.lists_others(),
+            Finds::List(_) => false,
+        };
         match proof {
             Proven::Yes if any_fits => Fate::Connects,
+            Proven::Yes | Proven::No | Proven::Never if may_have_found_others => Fate::Open,
             Proven::Yes if all_differ && sound.len() == candidates.len() => Fate::Stops,
             Proven::No if any_fits => Fate::Stops,
             Proven::Never if self.has_false_tokens() => Fate::Open,
@@ -216,6 +225,12 @@ impl Scenario {
                 Action::GoesWrong(_, Wrong::Asked(Request::Token, _))
             )
         })
+    }
+
+    /// Whether DNS told other servers for a while, whose sessions may last.
+    fn lists_others(&self) -> bool {
+        let mut actions = self.actions.iter();
+        actions.any(|(_, action)| matches!(action, Action::List(_)))
     }
 
     /// Whether anything goes wrong by then.

@@ -144,9 +144,12 @@ impl Handshaking {
                     let result = token.expire(cx);
                     return self.token_came(result, cx);
                 }
-                let verdict = match check.awaited() {
-                    Some(check) if check.deadline <= due => check.expire(cx),
-                    Some(_) | None => return Phase::Handshaking(self),
+                let verdict = match check {
+                    Check::Running(check) if check.deadline <= due => check.expire(true, cx),
+                    Check::AwaitingToken(check) if check.deadline <= due => check.expire(false, cx),
+                    Check::Running(_) | Check::AwaitingToken(_) | Check::Done => {
+                        return Phase::Handshaking(self);
+                    }
                 };
                 self.judged(verdict, cx)
             }

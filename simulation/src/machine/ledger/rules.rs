@@ -211,7 +211,7 @@ impl Ledger {
             return Broken::unless(may, || format!("{id} is cancelled and not in flight"));
         };
         if pending.what == Request::Reserve
-            && now >= pending.sent.at + self.timing.reserve
+            && self.stamp(now).since(pending.sent) >= self.timing.reserve
             && let Some(transport) = self.transports.get_mut(&pending.on)
         {
             transport.reserve = Reserve::Over;
