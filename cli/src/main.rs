@@ -11,6 +11,7 @@ mod embedded;
 mod problem;
 mod render;
 mod resolve;
+mod simulate;
 mod token;
 
 use clap::{Args, Parser, Subcommand};
@@ -40,6 +41,9 @@ enum Command {
     /// Judge contracts: descriptor sets and proto source text, from files and servers.
     #[command(subcommand)]
     Contract(contract::Command),
+    /// Play clusters in virtual time, with everything going wrong, under every checker.
+    #[command(after_help = simulate::EXIT_CODES)]
+    Simulate(simulate::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -96,5 +100,6 @@ fn main() -> ExitCode {
         Command::Token(arguments) => token::run(&arguments),
         Command::Resolve(arguments) => resolve::run(&arguments),
         Command::Contract(command) => contract::run(&command),
+        Command::Simulate(arguments) => simulate::run(&arguments),
     }
 }

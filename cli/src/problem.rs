@@ -42,6 +42,11 @@ pub(crate) fn run(command: impl Future<Output = Result<(), Problem>>) -> ExitCod
         }
         Err(error) => Err(Problem::GaveUp(format!("no runtime: {error}"))),
     };
+    end(ended)
+}
+
+/// The exit code of a command that has ended, after a complaint where it needs one.
+pub(crate) fn end(ended: Result<(), Problem>) -> ExitCode {
     match ended {
         Ok(()) | Err(Problem::Unread) => ExitCode::SUCCESS,
         Err(Problem::BadInput(text)) => complain(2, &text),

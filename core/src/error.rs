@@ -7,7 +7,7 @@ use crate::{
 use std::{fmt, time::Duration};
 
 /// A request of the connection itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Request {
     /// `GET /connections/count`
     Count,
@@ -43,7 +43,7 @@ impl fmt::Display for Request {
 }
 
 /// How a request of the connection failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CallError {
     /// Below HTTP.
     Failure(Failure),
@@ -67,7 +67,7 @@ impl fmt::Display for CallError {
 }
 
 /// Why a candidate is out for an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CandidateError {
     /// No transport could be opened.
     Unreachable(Failure),
@@ -118,7 +118,7 @@ impl fmt::Display for CandidateError {
 }
 
 /// How credentials were refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CredentialsError {
     /// A request was refused as UNAUTHENTICATED.
     Refused {
@@ -155,7 +155,7 @@ impl fmt::Display for CredentialsError {
 }
 
 /// The verdict that client and server do not speak the same contract.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Incompatible {
     /// The version of this client.
     pub client_version: String,
@@ -170,7 +170,7 @@ pub struct Incompatible {
 }
 
 /// What was found about two contracts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Findings {
     /// The server's own list, in its words. Empty where it said no without a reason.
     Reported(Vec<String>),
@@ -247,7 +247,7 @@ impl Incompatible {
 const SKIP: &str = "skipCompatibilityCheck=true in the connection string";
 
 /// What became of every candidate of a failed attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct AttemptError {
     /// Why the servers could not be looked up, where they could not. The candidates, if there are
     /// any, are those of an earlier lookup then.

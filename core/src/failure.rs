@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a request failed below HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Failure {
     /// What kind of failure it was.
     pub kind: FailureKind,
@@ -34,7 +34,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The closed list of failures, told apart where they happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
     /// The host answered that nothing listens on the port.
     Refused,
@@ -73,7 +73,7 @@ impl fmt::Display for FailureKind {
 }
 
 /// Why TLS did not come about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsFailure {
     /// The certificate is past its validity.
     Expired,
@@ -111,7 +111,7 @@ impl fmt::Display for TlsFailure {
 }
 
 /// How a gRPC call ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Status {
     /// The status code.
     pub code: Code,
@@ -151,7 +151,7 @@ impl fmt::Display for Status {
 }
 
 /// Where a [`Status`] comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// From `grpc-status`.
     Grpc,
@@ -160,7 +160,7 @@ pub enum Origin {
 }
 
 /// The status codes of gRPC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "gRPC's own names")]
 pub enum Code {
     Ok = 0,

@@ -10,6 +10,8 @@ mod error;
 mod event;
 mod failure;
 mod io;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 mod secret;
 mod strategy;
 mod token;
@@ -33,6 +35,8 @@ pub use error::{
 pub use event::{Event, Session};
 pub use failure::{Code, Failure, FailureKind, Origin, Status, TlsFailure};
 pub use io::{Call, Command, Id, Input, Output, Reply};
+#[cfg(feature = "model-checking")]
+pub use normal_form::NormalForm;
 pub use secret::Secret;
 pub use strategy::{Selector, Strategy};
 pub use token::{Token, TokenError, TokenMachine};

@@ -166,8 +166,45 @@ impl TokenMachine {
     }
 }
 
+#[cfg(feature = "model-checking")]
+impl TokenMachine {
+    /// Writes what decides what this machine does from `now` on.
+    pub(crate) fn normal_form<H: std::hash::Hasher>(
+        &self,
+        now: Instant,
+        form: &mut crate::NormalForm<H>,
+    ) {
+        let Self {
+            id: _,
+            secret: _,
+            token: _,
+            generation,
+            is_fetching,
+            retry_at,
+        } = self;
+        // Rises only; but for whether there ever was a token.
+        form.value((*generation > 0, is_fetching));
+        // A token that has expired is as good as none: both are due at once. And a throttle that is
+        // over throttles nothing.
+        form.optional(self.token(now), |form, token| {
+            let Token {
+                value,
+                generation: of_token,
+                refresh_at,
+                expires_at,
+            } = token;
+            form.value((value.expose(), generation.saturating_sub(*of_token)));
+            form.instant(*refresh_at);
+            form.instant(*expires_at);
+        });
+        form.optional(retry_at.filter(|retry| now < *retry), |form, retry| {
+            form.instant(retry);
+        });
+    }
+}
+
 /// Why a fetch brought no token. Never holds anything of an answer but well-known words.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TokenError {
     /// The request failed below HTTP.
     Failure(Failure),

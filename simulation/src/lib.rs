@@ -6,10 +6,14 @@
 //!   control of each reply.
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
+//! - [`Exploration`] gives one machine every order of inputs, breadth first, with states told apart
+//!   by their [normal form](chronicle_connection::NormalForm): what it finds is a shortest way to
+//!   break a rule. `cargo run --release -p chronicle-simulation --example explore` runs all of them.
 //!
 //! All that is random comes from a seed, so a seed replays a failure, and [`replay`] plays each
 //! scenario twice to prove it.
 
+mod explore;
 mod hand;
 mod machine;
 mod setup;
@@ -18,11 +22,16 @@ mod trace;
 mod wire;
 mod world;
 
+pub use explore::{
+    Counterexample, Draws, Exploration, Path, Progress, Report, Start, explorations,
+};
 pub use hand::{DnsQuery, Hand};
 pub use machine::{Checks, Machine, Violation};
 pub use setup::Setup;
 pub use trace::Trace;
-pub use wire::{compatible, http, id_of, incompatible, keep_alive, ok, request_of, status};
+pub use wire::{
+    compatible, connection_id_of, http, id_of, incompatible, keep_alive, ok, request_of, status,
+};
 pub use world::{
     Arrival, Client, ClientId, Disorder, DnsAnswer, DnsFaults, Fault, Forgery, Host, Latency, Load,
     NameServerId, Network, PartitionId, Reachable, Recording, Server, ServerId, SessionChange,

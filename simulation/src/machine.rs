@@ -6,13 +6,15 @@ mod tests;
 
 use crate::{Setup, Trace, trace::render_output};
 use chronicle_connection::{
-    CallMetadata, Command, Connection, Input, Output, State, Stats, WaitReason,
+    CallMetadata, Command, Config, Connection, Input, NormalForm, Output, State, Stats, WaitReason,
 };
 use ledger::{Broken, Ledger};
 use rand_chacha::ChaCha8Rng;
-use rand_core::SeedableRng as _;
+use rand_core::{Rng, SeedableRng as _};
 use std::{
     fmt,
+    hash::Hasher,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -39,13 +41,14 @@ use std::{
 /// - with outputs queued the deadline is not later than `now`, once drained it is;
 /// - no request is forgotten without a `Cancel` or a `Close`;
 /// - replies to unknown or finished ids change nothing and are counted, and so do extra ticks;
-/// - after a `Close` nothing follows but `Cancel`, `Close` and one `Closed`.
+/// - after a `Close` nothing follows but `Cancel`, `Close` and one `Closed`, and after a `Failed`
+///   nothing at all.
 ///
 /// A rule that is broken panics with the end of the trace, so that no scenario can forget to look.
 #[derive(Debug, Clone)]
-pub struct Machine {
+pub struct Machine<R = ChaCha8Rng> {
     name: String,
-    connection: Connection<ChaCha8Rng>,
+    connection: Connection<R>,
     ledger: Ledger,
     checks: Checks,
     now: Instant,
@@ -95,10 +98,35 @@ impl Machine {
     /// # Panics
     /// Where the setup is not valid.
     pub fn new(name: &str, setup: &Setup, seed: u64, now: Instant) -> Self {
+        Self::sharing(name, setup, setup.config().into(), seed, now)
+    }
+
+    /// Builds a machine that shares the configuration of its setup with others.
+    pub(crate) fn sharing(
+        name: &str,
+        setup: &Setup,
+        config: Arc<Config>,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
+        Self::of(name, setup, config, rng, now)
+    }
+}
+
+impl<R: Rng + Clone> Machine<R> {
+    /// Builds a machine with a generator of its own.
+    ///
+    /// # Panics
+    /// Where the setup is not valid.
+    pub fn with_rng(name: &str, setup: &Setup, rng: R, now: Instant) -> Self {
+        Self::of(name, setup, setup.config().into(), rng, now)
+    }
+
+    fn of(name: &str, setup: &Setup, config: Arc<Config>, rng: R, now: Instant) -> Self {
         Self {
             name: name.to_owned(),
-            connection: Connection::new(setup.config(), setup.contract.clone(), rng, now),
+            connection: Connection::new(config, setup.contract.clone(), rng, now),
             ledger: Ledger::new(setup),
             checks: Checks::default(),
             now,
@@ -184,7 +212,7 @@ impl Machine {
     }
 
     /// The connection itself.
-    pub fn connection(&self) -> &Connection<ChaCha8Rng> {
+    pub fn connection(&self) -> &Connection<R> {
         &self.connection
     }
 
@@ -219,11 +247,29 @@ impl Machine {
         self.ledger.answers_are_unknown()
     }
 
+    /// Writes the state of the connection and of the books, as far as it decides what can follow.
+    pub fn normal_form<H: Hasher>(&self, form: &mut NormalForm<H>) {
+        let Self {
+            name: _,
+            connection,
+            ledger,
+            checks: _,
+            now,
+        } = self;
+        connection.normal_form(form);
+        ledger.normal_form(*now, form);
+    }
+
+    /// The connection's generator.
+    pub(crate) fn generator(&mut self) -> &mut R {
+        self.connection.generator()
+    }
+
     /// A reply that nobody waits for does what a tick would have done, and is counted. (Only a
     /// transport that opened too late is closed on top of it.)
     fn late_reply_changed_nothing(
         &self,
-        mut before: Connection<ChaCha8Rng>,
+        mut before: Connection<R>,
         outputs: &[Output],
     ) -> Result<(), Broken> {
         before.handle(self.now, Command::Tick);
@@ -258,7 +304,7 @@ impl Machine {
 }
 
 /// Takes all outputs, and holds the deadline against them on the way.
-fn drain(connection: &mut Connection<ChaCha8Rng>, now: Instant) -> Result<Vec<Output>, Broken> {
+fn drain<R: Rng>(connection: &mut Connection<R>, now: Instant) -> Result<Vec<Output>, Broken> {
     let mut outputs = Vec::new();
     loop {
         let timeout = connection.poll_timeout();
@@ -281,7 +327,7 @@ fn render(outputs: &[Output]) -> Vec<String> {
     outputs.iter().map(render_output).collect()
 }
 
-fn is_same(one: &Connection<ChaCha8Rng>, other: &Connection<ChaCha8Rng>) -> bool {
+fn is_same<R: Rng>(one: &Connection<R>, other: &Connection<R>) -> bool {
     one.state() == other.state()
         && one.poll_timeout() == other.poll_timeout()
         && one.wait_reason() == other.wait_reason()

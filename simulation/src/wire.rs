@@ -49,7 +49,7 @@ pub fn request_of(output: &Output) -> Option<Request> {
 }
 
 /// The connection id in the message of a `Connect` or of a keep-alive's answer.
-pub(crate) fn connection_id_of(output: &Output) -> Option<String> {
+pub fn connection_id_of(output: &Output) -> Option<String> {
     match output {
         Output::ServerStream(call) if call.path == paths::CONNECT => {
             let request = ConnectRequest::decode(call.message.clone()).ok()?;

@@ -17,7 +17,7 @@ pub use network::{Latency, Network, PartitionId};
 pub use server::{Arrival, Fault, Load, Reachable, Server, ServerId};
 
 use crate::{Checks, Setup, Trace, Violation};
-use chronicle_connection::{Command, Endpoint, Id, Input};
+use chronicle_connection::{Command, Config, Endpoint, Id, Input};
 use chronicle_reference_server::model::ModelConfig;
 use queue::{Happening, Queue};
 use rand_chacha::ChaCha8Rng;
@@ -25,6 +25,7 @@ use rand_core::{Rng as _, SeedableRng as _};
 use std::{
     collections::BTreeMap,
     fmt,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -189,9 +190,24 @@ impl World {
     /// # Panics
     /// Where the setup is not valid.
     pub fn add_client(&mut self, setup: Setup) -> ClientId {
+        self.push_client(&setup, setup.config().into())
+    }
+
+    /// Adds clients that share a configuration, and have not been told to connect yet.
+    ///
+    /// # Panics
+    /// Where the setup is not valid.
+    pub fn add_clients(&mut self, count: usize, setup: &Setup) -> Vec<ClientId> {
+        let config = Arc::new(setup.config());
+        (0..count)
+            .map(|_| self.push_client(setup, config.clone()))
+            .collect()
+    }
+
+    fn push_client(&mut self, setup: &Setup, config: Arc<Config>) -> ClientId {
         let id = ClientId(self.clients.len());
         let seed = self.rng.next_u64();
-        let client = Client::new(id, &setup, seed, self.now, self.checks);
+        let client = Client::new(id, setup, config, seed, self.now, self.checks);
         self.clients.push(client);
         id
     }

@@ -35,7 +35,7 @@ pub(super) struct Candidate {
     pub(super) link: Link,
     pub(super) count: Count,
     /// Why the candidate is out for this attempt.
-    pub(super) out: Option<CandidateError>,
+    pub(super) out: Option<Box<CandidateError>>,
 }
 
 /// The transport to a candidate.
@@ -149,7 +149,7 @@ impl Attempt {
     /// Takes the best of what is left, or ends the attempt.
     pub(super) fn choose<R: Rng>(self, cx: &mut Context<R>) -> Phase {
         let pool = self.pool(cx);
-        let chosen = match &mut cx.config.strategy {
+        let chosen = match &mut cx.strategy {
             _ if pool.is_empty() => return self.fail(cx),
             Strategy::LeastConnections { .. } => match self.least_loaded(&pool, &mut cx.rng) {
                 Some(index) => Some(index),
@@ -345,7 +345,7 @@ impl Attempt {
         cx: &mut Context<R>,
     ) {
         self.hang_up(index, cx);
-        self.candidates[index].out = Some(cause);
+        self.candidates[index].out = Some(Box::new(cause));
     }
 
     /// What is known of every candidate.
@@ -355,7 +355,7 @@ impl Attempt {
             candidates: self
                 .candidates
                 .iter()
-                .map(|candidate| (candidate.server.clone(), candidate.out.clone()))
+                .map(|candidate| (candidate.server.clone(), candidate.out.as_deref().cloned()))
                 .collect(),
         }
     }
@@ -414,7 +414,7 @@ impl Candidate {
 pub(super) fn lost_unchosen(candidate: &mut Candidate, cause: CandidateError) {
     candidate.count = match candidate.count {
         Count::Unasked | Count::Asking { before: None, .. } => {
-            candidate.out = Some(cause);
+            candidate.out = Some(Box::new(cause));
             Count::Unknown
         }
         Count::Asking {
@@ -422,9 +422,52 @@ pub(super) fn lost_unchosen(candidate: &mut Candidate, cause: CandidateError) {
             ..
         } => Count::Known(count),
         Count::Unknown if matches!(cause, CandidateError::Unreachable(_)) => {
-            candidate.out = Some(cause);
+            candidate.out = Some(Box::new(cause));
             Count::Unknown
         }
         count @ (Count::Known(_) | Count::Unknown) => count,
     };
+}
+
+#[cfg(feature = "model-checking")]
+impl Attempt {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self {
+            candidates,
+            wait_over,
+            lookup,
+        } = self;
+        form.optional(*wait_over, crate::NormalForm::ahead);
+        form.value(lookup);
+        form.list(candidates.iter(), |form, candidate| {
+            let Candidate {
+                server,
+                link,
+                count,
+                out,
+            } = candidate;
+            form.value((server, out));
+            match *link {
+                Link::Down => form.value(0),
+                Link::Dialling { id, deadline } => {
+                    form.value(1);
+                    form.id(id);
+                    form.instant(deadline);
+                }
+                Link::Up { id, peer } => {
+                    form.value((2, peer));
+                    form.id(id);
+                }
+            }
+            match *count {
+                Count::Unasked => form.value(0),
+                Count::Asking { id, before } => {
+                    form.value((1, before));
+                    form.id(id);
+                }
+                Count::Known(count) => form.value((2, count)),
+                Count::Unknown => form.value(3),
+            }
+        });
+    }
 }

@@ -24,3 +24,11 @@ impl BackingOff {
         (self.until, WaitReason::Backoff)
     }
 }
+
+#[cfg(feature = "model-checking")]
+impl BackingOff {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { until } = self;
+        form.instant(*until);
+    }
+}

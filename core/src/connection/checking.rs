@@ -96,10 +96,10 @@ impl Checking {
         self.step.request()
     }
 
-    /// The time is up, be a call in flight or not.
-    pub(super) fn expire<R: Rng>(&self, is_in_flight: bool, cx: &mut Context<R>) -> Verdict {
+    /// The time is up; the call at hand is open unless a token is awaited for the next one.
+    pub(super) fn expire<R: Rng>(&self, is_open: bool, cx: &mut Context<R>) -> Verdict {
         let error = CallError::Failure(timed_out(cx.config.timing.check));
-        self.failed(error, is_in_flight, cx)
+        self.failed(error, is_open, cx)
     }
 
     pub(super) fn on_reply<R: Rng>(&mut self, reply: &Reply, cx: &mut Context<R>) -> Verdict {
@@ -330,3 +330,26 @@ const CHECK_LIMIT: usize = 1024 * 1024;
 /// Real descriptor texts are below 200 KiB.
 const DESCRIPTOR_LIMIT: usize = 16 * 1024 * 1024;
 const VERSION_LIMIT: usize = 4 * 1024;
+
+#[cfg(feature = "model-checking")]
+impl Checking {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self {
+            id,
+            deadline,
+            step,
+            on,
+            authenticated,
+            answer,
+        } = self;
+        form.id(*id);
+        form.instant(*deadline);
+        match step {
+            Step::CheckCompatibility => form.value(0),
+            Step::GetDescriptorSet => form.value(1),
+            Step::GetVersionInfo { server } => form.value((2, server.descriptor_set())),
+        }
+        form.id(*on);
+        form.value((authenticated, answer));
+    }
+}

@@ -97,12 +97,9 @@ impl Connected {
 
     pub(super) fn deadline<R: Rng>(&self, cx: &Context<R>) -> Option<(Instant, WaitReason)> {
         let timing = &cx.config.timing;
-        let pace = match self.newest {
-            Some(newest) if self.may_answer(cx) => {
-                Some((newest.sent + timing.answer_pace, WaitReason::AnswerPace))
-            }
-            Some(_) | None => None,
-        };
+        let pace = self.newest.map(|newest| newest.sent + timing.answer_pace);
+        // As of then: where the token is over by then, there is nothing to wake up for.
+        let pace = pace.filter(|at| self.may_answer((*at).max(cx.now), cx));
         earliest([
             Some((
                 self.last_keep_alive + timing.keep_alive,
@@ -113,7 +110,7 @@ impl Connected {
             self.answers
                 .first()
                 .map(|oldest| (oldest.sent + timing.keep_alive, WaitReason::Acknowledgement)),
-            pace,
+            pace.map(|at| (at, WaitReason::AnswerPace)),
             self.token_deadline(cx),
         ])
     }
@@ -316,10 +313,11 @@ impl Connected {
         self.newest.take_if(|newest| newest.id == id);
     }
 
-    /// Whether there is something to answer, and nothing but the newest answer holds it back.
-    fn may_answer<R: Rng>(&self, cx: &Context<R>) -> bool {
+    /// Whether there is something to answer, and at a time nothing but the newest answer holds it
+    /// back.
+    fn may_answer<R: Rng>(&self, at: Instant, cx: &Context<R>) -> bool {
         // Without the token that is on its way the answer would be refused.
-        let awaits_token = self.token.is_some() && cx.lacks_token();
+        let awaits_token = self.token.is_some() && cx.lacks_token_at(at);
         self.pending && !awaits_token && self.answers.len() < MOST_ANSWERS
     }
 
@@ -328,7 +326,7 @@ impl Connected {
         let held_back = self
             .newest
             .is_some_and(|newest| cx.now < newest.sent + cx.config.timing.answer_pace);
-        if held_back || !self.may_answer(cx) {
+        if held_back || !self.may_answer(cx.now, cx) {
             return;
         }
         let generation = cx.call_metadata().generation;
@@ -391,3 +389,59 @@ pub(super) fn read_keep_alive(message: &Bytes) -> Result<String, String> {
 }
 
 const MOST_ANSWERS: usize = 3;
+
+#[cfg(feature = "model-checking")]
+impl Connected {
+    pub(super) fn normal_form<R: Rng, H: std::hash::Hasher>(
+        &self,
+        cx: &Context<R>,
+        form: &mut crate::NormalForm<H>,
+    ) {
+        let Self {
+            session,
+            on,
+            stream,
+            first_keep_alive,
+            last_keep_alive,
+            acknowledged,
+            answers,
+            newest,
+            pending,
+            token,
+            refusal,
+        } = self;
+        let Session {
+            connection_id,
+            server,
+            peer,
+            // Rises only.
+            generation: _,
+        } = session;
+        form.name(connection_id.to_string());
+        form.value((server, peer));
+        form.id(*on);
+        form.id(*stream);
+        form.instant(*first_keep_alive);
+        form.instant(*last_keep_alive);
+        form.optional(*acknowledged, crate::NormalForm::instant);
+        let write_answer = |form: &mut crate::NormalForm<H>, answer: &Answer| {
+            let Answer {
+                id,
+                sent,
+                generation,
+            } = answer;
+            form.id(*id);
+            form.instant(*sent);
+            cx.write_generation(*generation, form);
+        };
+        form.list(answers.iter(), write_answer);
+        form.optional(newest.as_ref(), write_answer);
+        form.value(pending);
+        form.optional(token.as_ref(), |form, token| token.normal_form(form));
+        match refusal {
+            Refusal::No => form.value(0),
+            Refusal::Renewing(status) => form.value((1, status)),
+            Refusal::Retried => form.value(2),
+        }
+    }
+}

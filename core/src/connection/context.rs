@@ -4,19 +4,22 @@
 use super::{CallMetadata, Stats, random};
 use crate::{
     AttemptError, Call, Config, Contract, DnsTransport, Endpoint, Event, Failure, FailureKind, Id,
-    Jitter, Output, Reply, Token, TokenError, TokenMachine, config::Credentials,
+    Jitter, Output, Reply, Strategy, Token, TokenError, TokenMachine, config::Credentials,
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use rand_core::Rng;
 use std::{
     collections::{BTreeSet, VecDeque},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 #[derive(Debug, Clone)]
 pub(super) struct Context<R> {
-    pub(super) config: Config,
+    pub(super) config: Arc<Config>,
+    /// A copy of the configured one: a custom strategy may have a state of its own.
+    pub(super) strategy: Strategy,
     pub(super) contract: Contract,
     pub(super) rng: R,
     /// The time of the input at hand.
@@ -26,7 +29,7 @@ pub(super) struct Context<R> {
     pub(super) memory: Memory,
     /// Where the mode of authentication is by tokens. They survive reconnects and servers.
     pub(super) tokens: Option<TokenMachine>,
-    next_id: u64,
+    pub(super) next_id: u64,
 }
 
 /// What outlives an attempt.
@@ -77,13 +80,14 @@ impl Memory {
 }
 
 impl<R: Rng> Context<R> {
-    pub(super) fn new(config: Config, contract: Contract, rng: R, now: Instant) -> Self {
+    pub(super) fn new(config: Arc<Config>, contract: Contract, rng: R, now: Instant) -> Self {
         let tokens = match &config.credentials {
             Credentials::None | Credentials::ApiKey(_) => None,
             Credentials::Client { id, secret } => Some(TokenMachine::new(id, secret.clone())),
         };
         Self {
             tokens,
+            strategy: config.strategy.clone(),
             config,
             contract,
             rng,
@@ -276,7 +280,12 @@ impl<R: Rng> Context<R> {
 
     /// Whether tokens are the mode and none is at hand.
     pub(super) fn lacks_token(&self) -> bool {
-        let lacks = |tokens: &TokenMachine| tokens.token(self.now).is_none();
+        self.lacks_token_at(self.now)
+    }
+
+    /// Whether tokens are the mode and none that is at hand now is valid at that time.
+    pub(super) fn lacks_token_at(&self, at: Instant) -> bool {
+        let lacks = |tokens: &TokenMachine| tokens.token(at).is_none();
         self.tokens.as_ref().is_some_and(lacks)
     }
 

@@ -73,3 +73,12 @@ fn finish<R: Rng>(
     cx.tell_token(result.clone().err());
     result
 }
+
+#[cfg(feature = "model-checking")]
+impl Fetching {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { id, deadline } = self;
+        form.id(*id);
+        form.instant(*deadline);
+    }
+}

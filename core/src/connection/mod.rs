@@ -28,6 +28,8 @@ mod connected;
 mod context;
 mod fetching;
 mod handshaking;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 mod random;
 mod resolving;
 mod selecting;
@@ -45,7 +47,9 @@ use rand_core::Rng;
 use resolving::Resolving;
 use selecting::Selecting;
 use std::{
+    collections::VecDeque,
     mem,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -98,6 +102,9 @@ use std::{
 pub struct Connection<R> {
     context: Context<R>,
     phase: Phase,
+    /// The next deadline and its reason, as of the last step: it is asked for more often than it
+    /// changes.
+    due: Option<(Instant, WaitReason)>,
     /// The last `now`.
     given: Instant,
     /// How far the time of this machine is ahead of the `now`s it is given: the time slept.
@@ -117,11 +124,12 @@ enum Phase {
 }
 
 impl<R: Rng> Connection<R> {
-    /// Builds a connection and does nothing else.
-    pub fn new(config: Config, contract: Contract, rng: R, now: Instant) -> Self {
+    /// Builds a connection and does nothing else. Any number of them may share a configuration.
+    pub fn new(config: impl Into<Arc<Config>>, contract: Contract, rng: R, now: Instant) -> Self {
         Self {
-            context: Context::new(config, contract, rng, now),
+            context: Context::new(config.into(), contract, rng, now),
             phase: Phase::Idle,
+            due: None,
             given: now,
             ahead: Duration::ZERO,
         }
@@ -141,16 +149,21 @@ impl<R: Rng> Connection<R> {
             Input::Command(command) => self.on_command(command),
             Input::Reply { id, reply } => self.on_reply(id, &reply),
         }
+        self.due = self.deadline();
         self.fire(|deadline, now| deadline <= now);
     }
 
     /// The next output, in order; `None` once drained.
     pub fn poll_output(&mut self) -> Option<Output> {
         let output = self.context.outputs.pop_front();
+        if output.is_none() {
+            // Machines are idle most of their lives, and an empty queue costs half a machine.
+            self.context.outputs = VecDeque::new();
+        }
         debug_assert!(
             output.is_some()
                 || self
-                    .deadline()
+                    .due
                     .is_none_or(|(deadline, _)| deadline > self.context.now),
             "a deadline in the past would spin the driver's loop"
         );
@@ -165,7 +178,7 @@ impl<R: Rng> Connection<R> {
             return Some(self.given);
         }
         // `None` is out of reach: every instant of this machine is `ahead` of one it was given.
-        self.deadline()?.0.checked_sub(self.ahead)
+        self.due?.0.checked_sub(self.ahead)
     }
 
     /// Where the connection stands.
@@ -185,7 +198,7 @@ impl<R: Rng> Connection<R> {
 
     /// Why the next deadline exists; `None` where there is none.
     pub fn wait_reason(&self) -> Option<WaitReason> {
-        self.deadline().map(|(_, reason)| reason)
+        self.due.map(|(_, reason)| reason)
     }
 
     /// What was counted since the connection was built.
@@ -261,21 +274,22 @@ impl<R: Rng> Connection<R> {
     /// Fires what is due, one deadline at a time: what is not due with it must wait for its turn,
     /// since the input at hand may come first.
     fn fire(&mut self, is_due: fn(Instant, Instant) -> bool) {
-        while let Some((deadline, reason)) = self.deadline()
+        while let Some((deadline, reason)) = self.due
             && is_due(deadline, self.context.now)
         {
             if reason == WaitReason::ConnectTimeout {
                 self.give_up();
-                continue;
+            } else {
+                self.advance(|phase, cx| match phase {
+                    Phase::Resolving(resolving) => resolving.expire(cx),
+                    Phase::Selecting(selecting) => selecting.expire(deadline, cx),
+                    Phase::Handshaking(handshaking) => handshaking.expire(deadline, cx),
+                    Phase::Connected(connected) => connected.expire(deadline, cx),
+                    Phase::BackingOff(_) => Attempt::begin(cx),
+                    Phase::Idle | Phase::Stopped => phase,
+                });
             }
-            self.advance(|phase, cx| match phase {
-                Phase::Resolving(resolving) => resolving.expire(cx),
-                Phase::Selecting(selecting) => selecting.expire(deadline, cx),
-                Phase::Handshaking(handshaking) => handshaking.expire(deadline, cx),
-                Phase::Connected(connected) => connected.expire(deadline, cx),
-                Phase::BackingOff(_) => Attempt::begin(cx),
-                Phase::Idle | Phase::Stopped => phase,
-            });
+            self.due = self.deadline();
         }
     }
 

@@ -364,3 +364,44 @@ const ROUNDS: usize = 2;
 
 /// What the length before a message over TCP can say.
 const MESSAGE_LIMIT: usize = 65_535;
+
+#[cfg(feature = "model-checking")]
+impl Resolving {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { lookup, step } = self;
+        let Lookup {
+            name,
+            began,
+            errors,
+        } = lookup;
+        form.value((name, errors));
+        form.instant(*began);
+        let asked = match step {
+            Step::NameServers(id) => {
+                form.value(0);
+                return form.id(*id);
+            }
+            Step::Asking(asked) => asked,
+        };
+        form.value(1);
+        let Try {
+            id,
+            servers,
+            way,
+            // Its number is a name that was drawn; the rest follows from the name and the way.
+            question: _,
+            began,
+            deadline,
+            malformed,
+        } = &**asked;
+        let Way {
+            turn,
+            transport,
+            edns,
+        } = way;
+        form.id(*id);
+        form.value((servers, turn, transport, edns, malformed));
+        form.instant(*began);
+        form.instant(*deadline);
+    }
+}

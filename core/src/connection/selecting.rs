@@ -55,7 +55,7 @@ enum Next {
 impl Selecting {
     pub(super) fn begin<R: Rng>(mut attempt: Attempt, cx: &mut Context<R>) -> Phase {
         let pool = attempt.pool(cx);
-        let least_connections = matches!(cx.config.strategy, Strategy::LeastConnections { .. });
+        let least_connections = matches!(cx.strategy, Strategy::LeastConnections { .. });
         let fresh_reconnect = mem::take(&mut cx.memory.fresh_reconnect);
         if least_connections && pool.len() > 1 {
             return Self::probe(attempt, pool, cx);
@@ -214,7 +214,7 @@ impl Selecting {
 
 impl Probing {
     fn new<R: Rng>(pool: Vec<usize>, next: Next, cx: &mut Context<R>) -> Self {
-        let pool = match cx.config.strategy {
+        let pool = match cx.strategy {
             Strategy::LeastConnections {
                 max_probes: Some(most),
             } => random::some_of(&mut cx.rng, &pool, most.get()),
@@ -275,6 +275,45 @@ fn count_of(response: &http::Response<bytes::Bytes>) -> Option<u64> {
 
 const COUNT_PATH: &str = "/connections/count";
 const COUNT_LIMIT: usize = 64;
+
+#[cfg(feature = "model-checking")]
+impl Selecting {
+    pub(super) fn normal_form<H: std::hash::Hasher>(&self, form: &mut crate::NormalForm<H>) {
+        let Self { attempt, step } = self;
+        attempt.normal_form(form);
+        let probing = match step {
+            Step::Waiting { until } => {
+                form.value(0);
+                return form.instant(*until);
+            }
+            Step::Probing(probing) => probing,
+        };
+        form.value(1);
+        let Probing {
+            pool,
+            next,
+            first_count,
+            asked_again,
+        } = probing;
+        form.value((pool, asked_again));
+        match *next {
+            Next::Dial { at, ask_at } => {
+                form.value(0);
+                form.instant(at);
+                form.instant(ask_at);
+            }
+            Next::Ask { at } => {
+                form.value(1);
+                form.instant(at);
+            }
+            Next::GiveUp { at } => {
+                form.value(2);
+                form.instant(at);
+            }
+        }
+        form.optional(*first_count, crate::NormalForm::instant);
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One thing that the expected side lists and the actual side does not have as it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Incompatibility {
     /// What kind of thing happened.
     pub kind: IncompatibilityKind,
@@ -30,7 +30,7 @@ impl fmt::Display for Incompatibility {
 }
 
 /// The kinds of incompatibility, in the order in which findings of one path are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IncompatibilityKind {
     /// A service is not there.
     ServiceRemoved,

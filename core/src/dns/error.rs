@@ -4,7 +4,7 @@ use crate::{Endpoint, Failure, connection_string::SRV_PREFIX, event::Seconds};
 use std::{fmt, time::Duration};
 
 /// Why the servers of a name could not be looked up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LookupError {
     /// The name in the connection string.
     pub name: String,
@@ -13,7 +13,7 @@ pub struct LookupError {
 }
 
 /// What went wrong with a lookup.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LookupErrorKind {
     /// The name does not exist (NXDOMAIN).
     NoSuchName {
@@ -102,7 +102,7 @@ impl fmt::Display for LookupError {
 impl std::error::Error for LookupError {}
 
 /// Why one try at one name server gave no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NameServerError {
     /// Nothing that answers the question came in time.
     TimedOut {

@@ -15,7 +15,7 @@ pub use servers::{SrvRecord, SrvWarning};
 use std::fmt;
 
 /// What carries a DNS message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DnsTransport {
     /// One datagram each way.
     Udp,

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod choices;
+mod normal_form;
 mod rules;
 mod secrets;
 mod session;
@@ -58,6 +59,9 @@ pub(super) struct Ledger {
     /// What the input at hand has ended. The machine may have given it up just before, where a
     /// deadline was overdue, or answer a reply of the wrong kind by dropping the request.
     may_be_dropped: Vec<Id>,
+    /// A transport that the input at hand has ended, while a deadline was overdue: what fired first
+    /// may still have used it.
+    gone: Option<(Id, Transport)>,
     /// A transport that opened when nobody waited for it any more.
     opened_late: Option<Id>,
     /// By how much the past is older than the clock says.
@@ -67,21 +71,19 @@ pub(super) struct Ledger {
     is_closing: bool,
     is_closed: bool,
     /// Gave up for good; there is nothing to close then.
-    gave_up: bool,
+    has_failed: bool,
     /// Deadlines were overdue, and what they start comes before what the input at hand does.
-    was_overdue: bool,
+    is_overdue: bool,
 }
 
 /// A transport that is dialling or open.
 #[derive(Debug, Clone)]
 struct Transport {
     to: Endpoint,
-    dialled: Instant,
+    dialled: Stamp,
     phase: Phase,
     reserve: Reserve,
-    check_passed: bool,
-    /// The server told its contract, which the client compares by itself.
-    told_contract: bool,
+    check: Check,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +94,14 @@ enum Phase {
     /// Open, too late to be of use.
     Late,
     GoingAway,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Check {
+    NotPassed,
+    /// The server's contract could be read: it is up to the client.
+    Readable,
+    Passed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,13 +139,14 @@ impl Ledger {
             session_on: None,
             ended_on: None,
             may_be_dropped: Vec::new(),
+            gone: None,
             opened_late: None,
             aged: Duration::ZERO,
             was_refused: false,
             is_closing: false,
             is_closed: false,
-            gave_up: false,
-            was_overdue: false,
+            has_failed: false,
+            is_overdue: false,
         }
     }
 
@@ -169,8 +180,9 @@ impl Ledger {
     /// and fires first.
     pub(super) fn input(&mut self, now: Instant, input: &Input, overdue: bool) {
         self.may_be_dropped.clear();
+        self.gone = None;
         self.opened_late = None;
-        self.was_overdue = overdue;
+        self.is_overdue = overdue;
         let is_sleep = matches!(input, Input::Command(Command::Slept(_)));
         self.attempts.input(overdue && is_sleep);
         let now = self.stamp(now);
@@ -184,17 +196,20 @@ impl Ledger {
                 };
                 self.sessions.look(now, self.timing.keep_alive);
             }
-            Input::Command(Command::Close) => self.is_closing |= !self.gave_up,
+            Input::Command(Command::Close) => self.is_closing |= !self.has_failed,
             Input::Command(Command::Connect) => {
                 self.choices.told(now);
                 self.attempts.hurried();
             }
             Input::Command(Command::Tick | Command::RefreshToken { .. }) => {}
             Input::Reply { id, reply } => {
-                self.reply(now, *id, reply);
                 if overdue {
+                    let on_it = self.requests.iter().filter(|(_, one)| one.on == *id);
+                    self.may_be_dropped
+                        .extend(on_it.map(|(request, _)| *request));
                     self.may_be_dropped.push(*id);
                 }
+                self.reply(now, *id, reply);
             }
         }
     }
@@ -225,7 +240,7 @@ impl Ledger {
         };
         match reply {
             Reply::Opened { peer } if transport.phase == Phase::Dialling => {
-                let is_late = now.at > transport.dialled + self.timing.open;
+                let is_late = now.since(transport.dialled) > self.timing.open;
                 transport.phase = if is_late {
                     Phase::Late
                 } else {
@@ -238,7 +253,8 @@ impl Ledger {
             }
             Reply::Closed(_) if transport.phase != Phase::Dialling => {
                 self.choices.is_gone(&transport.to);
-                self.transports.remove(&id);
+                let gone = self.transports.remove(&id).filter(|_| self.is_overdue);
+                self.gone = gone.map(|transport| (id, transport));
                 self.requests.retain(|_, pending| pending.on != id);
             }
             Reply::Failed(_) if transport.phase == Phase::Dialling => {
@@ -276,12 +292,17 @@ impl Ledger {
             (Request::CheckCompatibility | Request::GetDescriptorSet, Reply::Finished(status)) => {
                 self.was_refused |= status.code == Code::Unauthenticated;
                 let in_time = now.since(pending.sent) <= self.timing.check;
-                let passed = status.code == Code::Ok;
-                if let Some(transport) = self.transports.get_mut(&pending.on) {
-                    let is_good = passed && in_time && pending.is_compatible;
-                    let by_server = pending.what == Request::CheckCompatibility;
-                    transport.check_passed |= is_good && by_server;
-                    transport.told_contract |= is_good && !by_server;
+                let is_ok = status.code == Code::Ok;
+                if let Some(transport) = self.transports.get_mut(&pending.on)
+                    && is_ok
+                    && in_time
+                    && pending.is_compatible
+                {
+                    transport.check = if pending.what == Request::CheckCompatibility {
+                        Check::Passed
+                    } else {
+                        Check::Readable
+                    };
                 }
                 self.end(id);
             }

@@ -4,8 +4,15 @@
 mod habits;
 
 use super::{ChaCha8Rng, Connection, Input, Ledger, Output, drain};
-use crate::{Setup, compatible, http, id_of, keep_alive, ok, request_of, wire::connection_id_of};
-use chronicle_connection::{Command, Event, Failure, FailureKind, Id, Reply, Request, WaitReason};
+use crate::{
+    Setup, compatible, http, id_of, keep_alive, ok, request_of, status,
+    wire::{connection_id_of, message},
+};
+use chronicle_connection::{
+    Code, Command, Event, Failure, FailureKind, Id, Reply, Request, WaitReason,
+};
+use chronicle_connection_proto::clients::DescriptorSetResponse;
+use chronicle_reference_server::model::ModelConfig;
 use rand_core::SeedableRng as _;
 use std::time::{Duration, Instant};
 
@@ -19,6 +26,7 @@ struct Step {
 }
 
 /// A connect to the first of two servers, a keep-alive, and the loss of the session.
+#[derive(Clone)]
 struct Life {
     /// What the books are kept by.
     setup: Setup,
@@ -92,8 +100,11 @@ impl Life {
     /// The rule that is broken first, if any.
     fn broken(&self) -> Option<String> {
         let mut ledger = Ledger::new(&self.setup);
+        let mut due = None;
         for step in &self.steps {
-            ledger.input(step.now, &step.input, false);
+            let overdue = due.is_some_and(|due| due < step.now);
+            due = step.after.poll_timeout();
+            ledger.input(step.now, &step.input, overdue);
             for output in &step.outputs {
                 if let Err(broken) = ledger.output(step.now, output) {
                     return Some(broken.0);
@@ -205,6 +216,48 @@ fn closed() -> Life {
     life
 }
 
+/// The session was over before it was closed, and nobody had looked.
+fn closed_too_late() -> Life {
+    let mut life = connected();
+    life.now += Duration::from_secs(6);
+    life.input(Command::Close);
+    life
+}
+
+/// The time for the first connect is up, and then it is closed.
+fn given_up() -> Life {
+    let mut life = Life::new(&setup());
+    life.input(Command::Connect);
+    life.now += Duration::from_secs(31);
+    life.input(Command::Tick);
+    life.input(Command::Close);
+    life
+}
+
+/// The client compares, and the server's version comes last.
+fn judged_here() -> Life {
+    let mut life = Life::new(&setup());
+    life.input(Command::Connect);
+    for id in life.ids(|output| matches!(output, Output::Open { .. })) {
+        let peer = ([10, 0, 0, 1], 35000).into();
+        life.reply(id, Reply::Opened { peer });
+    }
+    life.now += Duration::from_secs(2);
+    life.input(Command::Tick);
+    life.reply(life.last(Request::Reserve), http(200, ""));
+    let unknown = status(Code::Unimplemented);
+    life.reply(life.last(Request::CheckCompatibility), unknown.clone());
+    let text = life.last(Request::GetDescriptorSet);
+    let response = DescriptorSetResponse {
+        schema_definition: ModelConfig::default().schema,
+    };
+    life.reply(text, message(&response));
+    life.reply(text, ok());
+    life.reply(life.last(Request::GetVersionInfo), unknown);
+    life.last(Request::Connect);
+    life
+}
+
 /// The one name server fails in the first round and is silent in the second.
 fn looked_up() -> Life {
     let string = "chronicle+srv://cluster.test?srvNameServer=10.0.0.1";
@@ -218,9 +271,21 @@ fn looked_up() -> Life {
     life
 }
 
+fn is_verdict(output: &Output) -> bool {
+    matches!(output, Output::Event(Event::Compatible { .. }))
+}
+
 #[test]
 fn an_untouched_life_breaks_nothing() {
-    for life in [connected(), lost(), closed(), looked_up()] {
+    for life in [
+        connected(),
+        lost(),
+        closed(),
+        closed_too_late(),
+        looked_up(),
+        given_up(),
+        judged_here(),
+    ] {
         assert_eq!(life.broken(), None);
     }
 }
@@ -245,7 +310,16 @@ fn connect_before_the_check_has_passed() {
     let life = connected();
     let check = life.last(Request::CheckCompatibility);
     let is_end = |input: &Input| matches!(input, Input::Reply { id, reply: Reply::Finished(_) } if *id == check);
-    life.without_input(is_end).breaks("without a passed check");
+    let life = life.without_input(is_end);
+    life.clone().breaks("without a check that could tell");
+    life.without(is_verdict).breaks("without a passed check");
+}
+
+#[test]
+fn connect_after_a_text_that_nobody_has_judged() {
+    judged_here()
+        .without(is_verdict)
+        .breaks("without a passed check");
 }
 
 #[test]
@@ -258,7 +332,8 @@ fn connect_after_a_check_that_found_something() {
             *reply = crate::incompatible(true, &["something"]);
         }
     }
-    life.breaks("without a passed check");
+    life.clone().breaks("without a check that could tell");
+    life.without(is_verdict).breaks("without a passed check");
 }
 
 #[test]
@@ -354,10 +429,20 @@ fn a_close_of_what_is_not_open() {
 fn a_word_after_the_close() {
     closed()
         .doubled(|output| matches!(output, Output::Event(Event::Closed)))
-        .breaks("around `Close`");
+        .breaks("around the end");
+    closed_too_late()
+        .doubled(|output| matches!(output, Output::Event(Event::Closed)))
+        .breaks("around the end");
     closed()
         .without(|output| matches!(output, Output::Event(Event::Closed)))
         .breaks("events and state disagree");
+}
+
+#[test]
+fn a_word_after_giving_up() {
+    given_up()
+        .doubled(|output| matches!(output, Output::Event(Event::Failed(_))))
+        .breaks("around the end");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use super::{ServerId, World, network::Transports, queue::Happening};
 use crate::{Checks, Machine, Setup};
 use chronicle_connection::{
-    Command, Event, Id, Input, Output, Reply, Session, State, Stats, WaitReason,
+    Command, Config, Event, Id, Input, Output, Reply, Session, State, Stats, WaitReason,
 };
 use std::{
     fmt, mem,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -104,12 +105,14 @@ impl Client {
     pub(super) fn new(
         id: ClientId,
         setup: &Setup,
+        config: Arc<Config>,
         seed: u64,
         now: Instant,
         checks: Checks,
     ) -> Self {
+        let machine = Machine::sharing(&id.to_string(), setup, config, seed, now);
         Self {
-            machine: Machine::new(&id.to_string(), setup, seed, now).checked(checks),
+            machine: machine.checked(checks),
             events: Vec::new(),
             threshold: setup.timing.keep_alive,
             process: Process::Runs,

@@ -2,6 +2,8 @@
 //! wire-compatibility handshake").
 
 mod authenticating;
+#[cfg(feature = "model-checking")]
+mod normal_form;
 
 use super::{
     Phase, WaitReason,
@@ -144,12 +146,10 @@ impl Handshaking {
                     let result = token.expire(cx);
                     return self.token_came(result, cx);
                 }
-                let verdict = match check {
-                    Check::Running(check) if check.deadline <= due => check.expire(true, cx),
-                    Check::AwaitingToken(check) if check.deadline <= due => check.expire(false, cx),
-                    Check::Running(_) | Check::AwaitingToken(_) | Check::Done => {
-                        return Phase::Handshaking(self);
-                    }
+                let is_open = matches!(check, Check::Running(_));
+                let verdict = match check.awaited() {
+                    Some(check) if check.deadline <= due => check.expire(is_open, cx),
+                    Some(_) | None => return Phase::Handshaking(self),
                 };
                 self.judged(verdict, cx)
             }

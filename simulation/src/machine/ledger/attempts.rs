@@ -1,8 +1,8 @@
 //! What a machine does from attempt to attempt: the waits before them and within them.
 
 use super::{Broken, session::Stamp};
-use chronicle_connection::{Backoff, Jitter, State, Timing, WaitReason};
-use std::time::Duration;
+use chronicle_connection::{Backoff, Jitter, NormalForm, State, Timing, WaitReason};
+use std::{hash::Hasher, time::Duration};
 
 /// The ladder of waits between attempts, and the random wait of each selection.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl Attempts {
     pub(super) fn backs_off(&mut self, now: Stamp, wait: Duration) -> Result<(), Broken> {
         self.step += 1;
         self.resting = (!self.is_blurred).then_some((now, wait));
-        let rung = self.rung();
+        let rung = self.rung(self.step);
         let shortest = match self.backoff.jitter {
             Jitter::UpperHalf => rung / 2,
             Jitter::None => rung,
@@ -87,9 +87,9 @@ impl Attempts {
         })
     }
 
-    /// What the ladder has for the wait at hand: the base, doubled for each before, up to the ceiling.
-    fn rung(&self) -> Duration {
-        let doubled = (1..self.step).try_fold(self.backoff.base, |wait, _| {
+    /// What the ladder has for a wait: the base, doubled for each before, up to the ceiling.
+    fn rung(&self, step: u32) -> Duration {
+        let doubled = (1..step).try_fold(self.backoff.base, |wait, _| {
             (wait < self.backoff.ceiling).then(|| wait.saturating_mul(2))
         });
         doubled.map_or(self.backoff.ceiling, |wait| wait.min(self.backoff.ceiling))
@@ -137,6 +137,38 @@ impl Attempts {
         Broken::unless(has_waited || is_blurred || self.never_waits(), || {
             "a probe before the random wait of its selection is over".to_owned()
         })
+    }
+
+    /// Writes what the waits of before can be held against the machine for.
+    pub(super) fn normal_form<H: Hasher>(&self, now: Stamp, form: &mut NormalForm<H>) {
+        let Self {
+            backoff: _,
+            longest_wait: _,
+            step: _,
+            resting,
+            selection,
+            is_reconnect,
+            last_wait,
+            repeated,
+            // Of the last input, and forgotten with the next.
+            is_blurred: _,
+            is_hurried: _,
+        } = self;
+        // From the ceiling on, all rungs are one.
+        form.value(self.rung(self.step.saturating_add(1)));
+        form.value((is_reconnect, last_wait, repeated));
+        form.value(resting.map(|(since, wait)| (now.since(since), wait)));
+        form.optional(*selection, |form, selection| {
+            let Selection {
+                began,
+                dial,
+                over,
+                is_blurred,
+            } = selection;
+            form.value(is_blurred);
+            form.value(began.map(|began| now.since(began)));
+            form.value([dial, over].map(|due| due.map(|due| now.until(due))));
+        });
     }
 
     fn never_waits(&self) -> bool {

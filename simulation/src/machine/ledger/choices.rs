@@ -1,8 +1,8 @@
 //! Which servers a machine chooses, and why it gives up.
 
 use super::{Broken, session::Stamp};
-use chronicle_connection::{Endpoint, FatalError, State};
-use std::{collections::BTreeSet, time::Duration};
+use chronicle_connection::{Endpoint, FatalError, NormalForm, State};
+use std::{collections::BTreeSet, hash::Hasher, time::Duration};
 
 /// The candidates of an attempt, with what each was seen to do.
 #[derive(Debug, Clone)]
@@ -49,7 +49,13 @@ impl Choices {
 
     /// An attempt begins.
     pub(super) fn begins(&mut self, candidates: &[Endpoint]) {
+        self.end();
         self.candidates = candidates.to_vec();
+    }
+
+    /// An attempt is over; what was seen in it counts no longer.
+    pub(super) fn end(&mut self) {
+        self.candidates.clear();
         for seen in [
             &mut self.out,
             &mut self.gone,
@@ -80,12 +86,34 @@ impl Choices {
 
     /// A session ended.
     pub(super) fn lost(&mut self, server: &Endpoint, was_stable: bool) {
+        self.end();
         self.unstable = (!was_stable).then(|| server.clone());
     }
 
     pub(super) fn connected(&mut self) {
+        self.end();
         self.had_session = true;
         self.failed.clear();
+    }
+
+    /// Writes what the choices of before can be held against the machine for.
+    pub(super) fn normal_form<H: Hasher>(&self, now: Stamp, form: &mut NormalForm<H>) {
+        let Self {
+            candidates,
+            failed,
+            unstable,
+            out,
+            gone,
+            incompatible,
+            denied,
+            had_session,
+            connect_timeout,
+            began,
+        } = self;
+        form.value((candidates, failed, unstable, out, gone));
+        form.value((incompatible, denied, had_session));
+        let began = began.filter(|_| !had_session && connect_timeout.is_some());
+        form.value(began.map(|began| now.since(began)));
     }
 
     /// A server that fails whoever chooses it captures nobody while another works.

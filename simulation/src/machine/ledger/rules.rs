@@ -1,9 +1,11 @@
 //! What each output must be by the books, and what must hold once all of them are out.
 
-use super::{Broken, Ledger, Phase, Reserve, Transport};
+use super::{Broken, Check, Ledger, Pending, Phase, Reserve, Transport};
 use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
-use chronicle_connection::{Call, Connection, Event, Id, Output, Request, Session, State};
-use rand_chacha::ChaCha8Rng;
+use chronicle_connection::{
+    Call, Connection, Endpoint, Event, Id, Output, Request, Session, State,
+};
+use rand_core::Rng;
 use std::time::Instant;
 
 impl Ledger {
@@ -20,7 +22,7 @@ impl Ledger {
                 format!("ids must rise: {}", render_output(output))
             })?;
         }
-        self.is_silent_after_close(output)?;
+        self.is_silent_after_the_end(output)?;
         let stamp = self.stamp(now);
         match output {
             Output::NameServers { id } | Output::Dns { id, .. } => {
@@ -31,11 +33,10 @@ impl Ledger {
                 self.attempts.dials(stamp)?;
                 let transport = Transport {
                     to: to.clone(),
-                    dialled: now,
+                    dialled: self.stamp(now),
                     phase: Phase::Dialling,
                     reserve: Reserve::NotMade,
-                    check_passed: false,
-                    told_contract: false,
+                    check: Check::NotPassed,
                 };
                 self.transports.insert(*id, transport);
                 Ok(())
@@ -55,10 +56,10 @@ impl Ledger {
     }
 
     /// What holds once everything has been put out.
-    pub(in crate::machine) fn settled(
+    pub(in crate::machine) fn settled<R: Rng>(
         &mut self,
         now: Instant,
-        connection: &Connection<ChaCha8Rng>,
+        connection: &Connection<R>,
     ) -> Result<(), Broken> {
         let (state, deadline) = (connection.state(), connection.poll_timeout());
         let (shown, holds_nothing) = match &state {
@@ -97,25 +98,26 @@ impl Ledger {
         Broken::unless(stray.is_none(), || {
             format!("{stray:?} is in flight while {state:?}")
         })?;
-        let is_done = self.is_closed || self.gave_up;
-        Broken::unless(is_done || !self.is_closing, || {
+        let is_over = self.is_closed || self.has_failed;
+        Broken::unless(is_over || !self.is_closing, || {
             "told to close, and no `Closed` followed".to_owned()
         })?;
-        let has_winner = self.transports.values().any(|one| one.check_passed)
-            || self
-                .requests
-                .values()
-                .any(|one| one.what == Request::Connect);
-        Broken::unless(self.transports.len() == 1 || !has_winner, || {
+        // While one is being selected there are many transports, and no need to look at each.
+        let has_rivals = self.transports.len() > 1 && state != State::Selecting;
+        let has_won = |one: &Transport| one.check == Check::Passed;
+        let registers = |one: &Pending| one.what == Request::Connect;
+        let has_winner = has_rivals
+            && (self.transports.values().any(has_won) || self.requests.values().any(registers));
+        Broken::unless(!has_winner, || {
             "transports that lost are open beside the one whose check has passed".to_owned()
         })?;
         self.sessions
             .settled(self.stamp(now), self.timing.keep_alive, deadline)
     }
 
-    fn is_silent_after_close(&mut self, output: &Output) -> Result<(), Broken> {
+    fn is_silent_after_the_end(&mut self, output: &Output) -> Result<(), Broken> {
         let is_allowed = match output {
-            Output::Cancel(_) | Output::Close(_) => true,
+            Output::Cancel(_) | Output::Close(_) => return Ok(()),
             Output::Event(Event::Closed) => {
                 let is_first = !self.is_closed;
                 self.is_closed = true;
@@ -127,23 +129,33 @@ impl Ledger {
             | Output::Http { .. }
             | Output::Unary(_)
             | Output::ServerStream(_) => !self.is_closing,
-            Output::Event(_) => !self.is_closing || self.was_overdue && !self.is_closed,
+            // What was due before the `Close` came happened before it.
+            Output::Event(_) => !self.is_closing || self.is_overdue && !self.is_closed,
         };
-        Broken::unless(is_allowed, || {
-            format!("around `Close`: {}", render_output(output))
+        Broken::unless(is_allowed && !self.has_failed, || {
+            format!("around the end: {}", render_output(output))
         })
     }
 
     fn request(&mut self, now: Instant, output: &Output, id: Id, on: Id) -> Result<(), Broken> {
+        if self.gone.as_ref().is_some_and(|(gone, _)| *gone == on) {
+            self.may_be_dropped.push(id);
+            return Ok(());
+        }
         let what = request_of(output);
         let (Some(what), Some(transport)) = (what, self.transports.get_mut(&on)) else {
             let output = render_output(output);
             return Err(Broken(format!("unknown request or transport: {output}")));
         };
-        Broken::unless(matches!(transport.phase, Phase::Open(_)), || {
-            let output = render_output(output);
-            format!("a request on a transport that is not open: {output}")
-        })?;
+        // What was overdue happened before the input at hand, such as a GOAWAY.
+        let was_open = self.may_be_dropped.contains(&on) && transport.phase == Phase::GoingAway;
+        Broken::unless(
+            matches!(transport.phase, Phase::Open(_)) || was_open,
+            || {
+                let output = render_output(output);
+                format!("a request on a transport that is not open: {output}")
+            },
+        )?;
         let may_carry = match what {
             Request::Count | Request::Reserve | Request::Token => false,
             Request::CheckCompatibility | Request::GetDescriptorSet => self.was_refused,
@@ -165,9 +177,10 @@ impl Ledger {
                 Broken::unless(transport.reserve == Reserve::Over, || {
                     "`Connect` before the reservation was over".to_owned()
                 })?;
-                Broken::unless(transport.is_proven() || self.check_is_skipped, || {
-                    "`Connect` without a passed check on its transport".to_owned()
-                })?;
+                Broken::unless(
+                    transport.check == Check::Passed || self.check_is_skipped,
+                    || "`Connect` without a passed check on its transport".to_owned(),
+                )?;
                 Broken::unless(is_only, || "a second `Connect` in flight".to_owned())?;
             }
             Request::KeepAlive => self.answer(output, on)?,
@@ -251,7 +264,10 @@ impl Ledger {
                 self.ended_on = self.session_on.take();
                 Ok(())
             }
-            Event::BackingOff { wait, .. } => self.attempts.backs_off(stamp, *wait),
+            Event::BackingOff { wait, .. } => {
+                self.choices.end();
+                self.attempts.backs_off(stamp, *wait)
+            }
             Event::Resolving { .. } => self.attempts.begins(stamp),
             Event::Connecting { candidates, .. } => {
                 self.choices.begins(candidates);
@@ -264,20 +280,32 @@ impl Ledger {
                 Ok(())
             }
             Event::Failed(error) => {
-                self.gave_up = true;
+                self.has_failed = true;
                 self.choices.gives_up(stamp, error)
             }
             Event::Closed => {
                 self.sessions.stopped();
                 Ok(())
             }
+            Event::Compatible { server, .. } => self.compatible(server),
             Event::LookupTryFailed { .. }
             | Event::Resolved { .. }
             | Event::LastGoodListUsed { .. }
             | Event::ReserveFailed { .. }
-            | Event::Compatible { .. }
             | Event::Token { .. } => Ok(()),
         }
+    }
+
+    fn compatible(&mut self, server: &Endpoint) -> Result<(), Broken> {
+        let gone = self.gone.as_mut().map(|(_, transport)| transport);
+        let mut transports = self.transports.values_mut().chain(gone);
+        let judged = transports.find(|one| one.to == *server && one.check != Check::NotPassed);
+        let Some(transport) = judged else {
+            let text = "compatible without a check that could tell";
+            return Err(Broken(text.to_owned()));
+        };
+        transport.check = Check::Passed;
+        Ok(())
     }
 
     fn connected(&mut self, now: Instant, session: &Session) -> Result<(), Broken> {
@@ -291,9 +319,10 @@ impl Ledger {
             let text = "connected without a live `Connect` stream";
             return Err(Broken(text.to_owned()));
         };
-        Broken::unless(transport.is_proven() || self.check_is_skipped, || {
-            "connected without a passed check on the transport".to_owned()
-        })?;
+        Broken::unless(
+            transport.check == Check::Passed || self.check_is_skipped,
+            || "connected without a passed check on the transport".to_owned(),
+        )?;
         let is_its_server = transport.to == session.server;
         let is_its_peer = transport.phase == Phase::Open(session.peer);
         Broken::unless(is_its_server && is_its_peer, || {
@@ -318,13 +347,6 @@ fn belongs(state: &State, what: Request) -> bool {
         State::Connected(_) => {
             matches!(what, Request::Connect | Request::KeepAlive | Request::Token)
         }
-    }
-}
-
-impl Transport {
-    /// Whether its server was seen to say what lets a client connect.
-    fn is_proven(&self) -> bool {
-        self.check_passed || self.told_contract
     }
 }
 

@@ -1,9 +1,10 @@
 //! The session of a machine, as its events and its clocks tell it.
 
 use super::Broken;
-use chronicle_connection::{Code, Session, Status};
+use chronicle_connection::{Code, NormalForm, Session, Status};
 use std::{
     collections::BTreeSet,
+    hash::Hasher,
     time::{Duration, Instant},
 };
 
@@ -20,6 +21,13 @@ impl Stamp {
         let aged = self.aged.saturating_sub(deadline.aged);
         let at = self.at.checked_add(aged);
         at.is_some_and(|at| at < deadline.at)
+    }
+
+    /// From this stamp to a deadline that was stamped earlier; zero where it has passed.
+    pub(super) fn until(self, deadline: Self) -> Duration {
+        let aged = self.aged.saturating_sub(deadline.aged);
+        let left = deadline.at.saturating_duration_since(self.at);
+        left.saturating_sub(aged)
     }
 
     /// From an earlier stamp to this one, suspensions included.
@@ -137,6 +145,39 @@ impl Sessions {
     /// The session is over without a word, by a `Close`.
     pub(super) fn stopped(&mut self) {
         self.live = None;
+    }
+
+    /// Writes what the next session event and the clocks are held against.
+    pub(super) fn normal_form<H: Hasher>(&self, now: Stamp, form: &mut NormalForm<H>) {
+        let Self {
+            live,
+            // Rises only.
+            generation: _,
+            // Names that were drawn to be unique: whether one comes again is up to the generator.
+            used_ids: _,
+        } = self;
+        form.optional(live.as_ref(), |form, live| {
+            let Live {
+                session:
+                    Session {
+                        connection_id,
+                        server,
+                        peer,
+                        generation: _,
+                    },
+                connected,
+                keep_alive,
+                acknowledged,
+                answers_are_unknown,
+                is_over,
+            } = live;
+            form.name(connection_id.to_string());
+            form.value((server, peer, answers_are_unknown, is_over));
+            form.instant(connected.at);
+            for stamp in [connected, keep_alive, acknowledged] {
+                form.value(now.since(*stamp));
+            }
+        });
     }
 
     /// What holds while a session is live and everything has been put out.

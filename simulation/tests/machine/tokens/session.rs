@@ -295,3 +295,40 @@ fn a_fleet_lives_with_short_tokens_through_resets_and_outages() {
         });
     }
 }
+
+#[test]
+fn an_answer_is_held_back_to_no_time_at_which_its_token_is_over() {
+    let (mut hand, live) = live_client();
+    live_on(&mut hand, live, 89);
+    for second in 90..=115 {
+        live_on(&mut hand, live, 1);
+        if second < 115
+            && let Some(token) = hand.find_request(Request::Token, live.transport)
+        {
+            hand.reply(id_of(&token).unwrap(), http(503, ""));
+        }
+    }
+    let token = hand.take(Request::Token, live.transport);
+    live_on(&mut hand, live, 3);
+    hand.wait(secs(1));
+    beat(&mut hand, live);
+    hand.take(Request::KeepAlive, live.transport);
+    hand.wait(millis(900));
+    beat(&mut hand, live);
+    // The next answer may leave in 600 ms, and the token is over in 100. What comes first of the rest
+    // is the end of the session, 5 s after the sending of the newest acknowledged answer.
+    let waits = |hand: &Hand| (hand.timeout(), hand.machine().wait_reason());
+    let reason = Some(WaitReason::Acknowledgement);
+    assert_eq!(waits(&hand), (Some(millis(3100)), reason));
+    hand.wait(millis(200));
+    hand.input(Command::Tick);
+    assert_eq!(waits(&hand), (Some(millis(2900)), reason));
+    assert!(!hand.asks(Request::KeepAlive));
+    hand.reply(token, good("t2"));
+    assert!(
+        !hand.asks(Request::KeepAlive),
+        "the newest answer is 1.1 s old"
+    );
+    hand.wait(millis(400));
+    assert!(hand.asks(Request::KeepAlive));
+}
