@@ -235,7 +235,8 @@ impl Ledger {
     fn close(&mut self, id: Id) -> Result<(), Broken> {
         self.requests.retain(|_, pending| pending.on != id);
         let closed = self.transports.remove(&id);
-        if let Some(given_up) = closed.as_ref().filter(|one| one.phase == Phase::Dialling) {
+        let never_opened = |one: &&Transport| matches!(one.phase, Phase::Dialling | Phase::Late);
+        if let Some(given_up) = closed.as_ref().filter(never_opened) {
             self.choices.is_gone(&given_up.to);
         }
         let is_open = closed.is_some();
