@@ -6,6 +6,8 @@
 //!   control of each reply.
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
+//! - [`swarm`] draws whole lives of clusters from seeds, plays them, and makes small what breaks a
+//!   rule.
 //! - [`Exploration`] gives one machine every order of inputs, breadth first, with states told apart
 //!   by their [normal form](chronicle_connection::NormalForm): what it finds is a shortest way to
 //!   break a rule. `cargo run --release -p chronicle-simulation --example explore` runs all of them.
