@@ -46,4 +46,4 @@ fn odd_seeds() {
     );
 }
 
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 500;
