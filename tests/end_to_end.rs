@@ -14,5 +14,7 @@
 #[macro_use]
 mod scenarios;
 
+mod matrix;
 mod on_async_std;
+mod on_event_loop;
 mod on_tokio;

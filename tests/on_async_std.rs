@@ -1,6 +1,13 @@
 //! The scenarios on async-std. Servers apart, nothing in them touches tokio's runtime.
 
-scenarios!(
-    chronicle_connection_async_std::AsyncStd,
-    async_std::task::block_on
-);
+use async_std::task::block_on;
+
+mod connections {
+    connection_scenarios!(tests!
+        "async-std", chronicle_connection_async_std::AsyncStd, crate::on_async_std::block_on:);
+}
+
+mod clients {
+    client_scenarios!(tests!
+        "async-std", chronicle_connection_async_std::AsyncStd, crate::on_async_std::block_on:);
+}

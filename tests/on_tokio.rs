@@ -14,7 +14,13 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 use tonic::{Code, Request};
 
-scenarios!(chronicle_connection_tokio::Tokio, crate::on_tokio::run);
+mod connections {
+    connection_scenarios!(tests! "tokio", chronicle_connection_tokio::Tokio, crate::on_tokio::run:);
+}
+
+mod clients {
+    client_scenarios!(tests! "tokio", chronicle_connection_tokio::Tokio, crate::on_tokio::run:);
+}
 
 fn run(scenario: impl Future<Output = ()>) {
     many_threads().block_on(scenario);

@@ -5,17 +5,11 @@ use crate::{
     embedded::{DOWN, Embedded, SESSION},
     problem::{self, Problem, bad_input},
     render::Printer,
+    signals::interrupted,
 };
 use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, FatalError, Notice};
 use futures_util::FutureExt as _;
-use std::{
-    future::{self, Future},
-    io,
-    pin::pin,
-    process::ExitCode,
-};
-#[cfg(unix)]
-use tokio::signal::unix::{SignalKind, signal};
+use std::{future, pin::pin, process::ExitCode};
 use tokio::time::{Instant, sleep_until};
 
 /// Runs the command to its end.
@@ -95,25 +89,6 @@ fn given_string(arguments: &ConnectArguments) -> Result<Option<String>, Problem>
         return Ok(None);
     }
     problem::connection_string(arguments.connection_string.as_ref())
-}
-
-/// Completes when the program is asked to stop, from the moment of this call on.
-fn interrupted() -> io::Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        Ok(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        })
-    }
-    #[cfg(not(unix))]
-    Ok(async {
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }
 
 /// Completes at an instant, or never.

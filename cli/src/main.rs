@@ -11,6 +11,8 @@ mod embedded;
 mod problem;
 mod render;
 mod resolve;
+mod serve;
+mod signals;
 mod simulate;
 mod token;
 
@@ -38,12 +40,16 @@ enum Command {
     /// servers in order.
     #[command(after_help = RESOLVE_EXIT_CODES)]
     Resolve(ResolveArguments),
-    /// Judge contracts: descriptor sets and proto source text, from files and servers.
+    /// Judge contracts, and fetch them: descriptor sets and proto source text, from files and servers.
     #[command(subcommand)]
     Contract(contract::Command),
-    /// Play clusters in virtual time, with everything going wrong, under every checker.
+    /// Let something happen to a fleet of simulated clients and servers, in virtual time, and draw
+    /// how even the clients are spread, how long they took, and what hit each server.
     #[command(after_help = simulate::EXIT_CODES)]
     Simulate(simulate::Arguments),
+    /// Start a cluster on loopback, to develop and test how an application connects.
+    #[command(long_about = serve::ABOUT, after_help = serve::EXIT_CODES)]
+    Serve(serve::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -101,5 +107,6 @@ fn main() -> ExitCode {
         Command::Resolve(arguments) => resolve::run(&arguments),
         Command::Contract(command) => contract::run(&command),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
     }
 }

@@ -23,8 +23,8 @@ pub use connection_string::{
     ConnectionStringErrorKind, LoadBalancer, Servers,
 };
 pub use contract::{
-    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, Schema, compare,
-    diff,
+    Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, ProtoFile, Schema,
+    as_source_text, compare, diff, is_newer,
 };
 pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};

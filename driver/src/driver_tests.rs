@@ -2,18 +2,27 @@ use crate::{
     Builder, Client, NoRuntime, Notice, Runtime,
     driver::ending,
     socket::Health,
+    suspend::SuspendWatch,
     testing::{Order, Server, soon},
     tokio_runtime::Tokio,
 };
-use chronicle_connection::{Command, Event, Failure, FailureKind, Reply, State, Timing};
-use futures_util::{StreamExt, future::select};
+use chronicle_connection::{
+    CallError, CandidateError, Command, Event, Failure, FailureKind, Reply, State, Timing,
+};
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+};
 use h2::Reason;
 use std::{
     future::{Future, pending, poll_fn},
     io,
     net::SocketAddr,
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     task::{Context, Waker},
     time::{Duration, Instant},
 };
@@ -105,6 +114,48 @@ async fn a_transport_that_the_server_ended_is_forgotten() {
     soon(either).await;
     assert_eq!(client.state(), State::BackingOff);
     assert!(driver.transports.open.is_empty());
+}
+
+#[tokio::test]
+async fn a_suspend_is_told_to_the_machine() {
+    let server = Server::new().await;
+    let string = format!("chronicle://{}?skipTlsValidation=true", server.address());
+    let builder = Builder::<Tokio>::new(string.parse().unwrap());
+    let (client, mut driver) = builder.assemble(None).unwrap();
+    let ahead = Arc::new(AtomicU64::new(0));
+    let read = Arc::clone(&ahead);
+    driver.suspend = SuspendWatch::reading(move || Duration::from_secs(read.load(Relaxed)));
+    let mut events = client.events();
+    let suspended = async {
+        let mut peer = server.accept().await.unwrap();
+        let _held = (peer.requests.recv().await, peer.requests.recv().await);
+        ahead.store(60, Relaxed);
+        // Whatever wakes the task up.
+        client.commands.send(Command::Tick).unwrap();
+        loop {
+            if let Some(Notice::Event(Event::CandidateFailed { cause, .. })) = events.next().await {
+                return cause;
+            }
+        }
+    };
+    let either = async {
+        match select(pin!(driver.run()), pin!(suspended)).await {
+            Either::Left(_) => panic!("the driver ended"),
+            Either::Right((cause, _)) => cause,
+        }
+    };
+    let cause = soon(either).await;
+    let timed_out = |cause: &CandidateError| match cause {
+        CandidateError::Call {
+            error: CallError::Failure(failure),
+            ..
+        } => failure.kind == FailureKind::TimedOut,
+        _ => false,
+    };
+    assert!(
+        timed_out(&cause),
+        "the time for the check was over: {cause}"
+    );
 }
 
 #[tokio::test]

@@ -6,20 +6,28 @@
 use std::time::Duration;
 
 /// Compares two clocks, of which only one runs during a suspend.
-#[derive(Debug)]
 pub(crate) struct SuspendWatch {
+    read: Box<dyn Fn() -> Duration + Send>,
     /// How far the one is ahead of the other.
     gap: Duration,
 }
 
 impl SuspendWatch {
     pub(crate) fn new() -> Self {
-        Self { gap: gap() }
+        Self::reading(gap)
+    }
+
+    /// A watch on any two clocks: `read` tells how far the one is ahead of the other.
+    pub(crate) fn reading(read: impl Fn() -> Duration + Send + 'static) -> Self {
+        Self {
+            gap: read(),
+            read: Box::new(read),
+        }
     }
 
     /// How long the machine slept since the last time, if it did.
     pub(crate) fn slept(&mut self) -> Option<Duration> {
-        self.grown_to(gap())
+        self.grown_to((self.read)())
     }
 
     fn grown_to(&mut self, gap: Duration) -> Option<Duration> {
@@ -56,7 +64,7 @@ mod tests {
     #[test]
     fn only_a_gap_that_grew_is_sleep_and_it_is_told_once() {
         let ms = Duration::from_millis;
-        let mut watch = SuspendWatch { gap: ms(5_000) };
+        let mut watch = SuspendWatch::reading(move || ms(5_000));
         assert_eq!(watch.grown_to(ms(5_000)), None);
         assert_eq!(watch.grown_to(ms(5_100)), None);
         assert_eq!(watch.grown_to(ms(12_000)), Some(ms(7_000)));

@@ -6,6 +6,7 @@ use chronicle_connection::{Schema, diff};
 pub(crate) fn check_binary(data: &[u8]) {
     if let Ok(schema) = Schema::from_descriptor_set(data.to_vec()) {
         assert_eq!(diff(&schema, &schema), []);
+        check_writing(&schema);
     }
 }
 
@@ -19,6 +20,7 @@ pub(crate) fn check_text(data: &[u8]) {
             .expect("what was read once can be read again");
         assert_eq!(diff(&from_text, &from_set), []);
         assert_eq!(diff(&from_set, &from_text), []);
+        check_writing(&from_text);
     }
 }
 
@@ -41,5 +43,18 @@ pub(crate) fn check_diff(data: &[u8]) {
     if let Ok(both) = Schema::from_descriptor_set(data.to_vec()) {
         assert_eq!(diff(&one, &both), []);
         assert_eq!(diff(&other, &both), []);
+    }
+}
+
+/// What is written is all there when it is read.
+fn check_writing(schema: &Schema) {
+    if let Ok(set) = schema.to_descriptor_set()
+        && !set.is_empty()
+    {
+        let written = Schema::from_descriptor_set(set).expect("what is written can be read");
+        assert_eq!(diff(schema, &written), []);
+    }
+    if let Ok(files) = schema.to_proto_files() {
+        assert!(files.is_sorted_by(|a, b| a.name < b.name));
     }
 }

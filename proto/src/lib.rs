@@ -37,3 +37,8 @@ pub mod paths {
 /// What a session cannot do without, as a serialized `FileDescriptorSet` with its imports:
 /// `Connect` and `ConnectionKeepAlive` with the fields that every server since 15.7 has.
 pub const SESSION_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/session.desc");
+
+/// What contracts import and older servers leave out of their source text, as a serialized
+/// `FileDescriptorSet`: the types of protobuf-net in `bcl.proto`, and the files of
+/// `google/protobuf` that are types of messages.
+pub const IMPORTS_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/imports.desc");

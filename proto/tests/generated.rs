@@ -19,14 +19,16 @@ fn generated_files_are_what_the_protos_say() {
             .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
             .build_transport(false)
             .out_dir(&out)
-            .compile_fds(compile("protos", &format!("{name}.proto")))
+            .compile_fds(compile("protos", &[&format!("{name}.proto")]))
             .unwrap();
         let file = format!("cratis.chronicle.contracts.{name}.rs");
         let code = fs::read(Path::new(&out).join(file)).unwrap();
         check(&format!("src/generated/{name}.rs"), &code);
     }
-    let session = compile("protos", "session.proto").encode_to_vec();
+    let session = compile("protos", &["session.proto"]).encode_to_vec();
     check("src/generated/session.desc", &session);
+    let imports = compile("protos", &IMPORTS).encode_to_vec();
+    check("src/generated/imports.desc", &imports);
 }
 
 #[test]
@@ -35,19 +37,19 @@ fn generated_files_of_the_reference_server_are_what_its_proto_says() {
     tonic_prost_build::configure()
         .build_transport(false)
         .out_dir(&out)
-        .compile_fds(compile("../reference/protos", "echo.proto"))
+        .compile_fds(compile("../reference/protos", &["echo.proto"]))
         .unwrap();
     let code = fs::read(Path::new(&out).join("chronicle.reference.rs")).unwrap();
     check("../reference/src/generated/echo.rs", &code);
 }
 
-fn compile(protos: &str, file: &str) -> prost_types::FileDescriptorSet {
+fn compile(protos: &str, files: &[&str]) -> prost_types::FileDescriptorSet {
     let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join(protos);
     let mut compiler = protox::Compiler::new([protos]).unwrap();
     compiler
         .include_imports(true)
         .include_source_info(false)
-        .open_file(file)
+        .open_files(files)
         .unwrap();
     prost_types::FileDescriptorSet::decode(&*compiler.encode_file_descriptor_set()).unwrap()
 }
@@ -68,3 +70,14 @@ fn tempdir() -> String {
     fs::create_dir_all(&dir).unwrap();
     dir
 }
+
+const IMPORTS: [&str; 8] = [
+    "bcl.proto",
+    "google/protobuf/any.proto",
+    "google/protobuf/duration.proto",
+    "google/protobuf/empty.proto",
+    "google/protobuf/field_mask.proto",
+    "google/protobuf/struct.proto",
+    "google/protobuf/timestamp.proto",
+    "google/protobuf/wrappers.proto",
+];

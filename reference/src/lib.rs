@@ -19,10 +19,12 @@
 //! # std::io::Result::Ok(())
 //! ```
 
+mod console;
 mod dns;
 pub mod model;
 mod server;
 
+pub use console::{Console, Said};
 pub use dns::{DnsAnswer, DnsFaults, DnsServer, DnsStats};
 pub use server::{
     Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats, TlsVersions,

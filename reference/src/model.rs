@@ -7,6 +7,7 @@
 
 mod config;
 mod identity;
+mod serving;
 #[cfg(test)]
 mod tests;
 
@@ -89,10 +90,15 @@ impl ServerModel {
         &mut self.config
     }
 
-    /// `GET /connections/count`: clients that are not evicted, and unexpired reservations.
+    /// `GET /connections/count`: clients that are not evicted, and unexpired reservations, unless
+    /// [`ModelConfig::counts_reservations`] says otherwise.
     pub fn count(&mut self, now: Instant) -> u64 {
         self.advance(now);
-        (self.clients.len() + self.reservations.len()) as u64
+        let reserved = match self.config.counts_reservations {
+            true => self.reservations.len(),
+            false => 0,
+        };
+        (self.clients.len() + reserved) as u64
     }
 
     /// `POST /connections/reserve`
@@ -179,8 +185,8 @@ impl ServerModel {
         }
     }
 
-    /// `CheckCompatibility`: what [`ModelConfig::verdict`] says, for a descriptor set that can be
-    /// read.
+    /// `CheckCompatibility`: what [`ModelConfig::verdict`] says or finds, for a descriptor set that can
+    /// be read.
     ///
     /// # Errors
     /// UNIMPLEMENTED where the server is older than the method.
@@ -192,15 +198,20 @@ impl ServerModel {
             Age::Current => {}
             Age::WithoutCheck | Age::WithoutCheckAndDescriptors => return Err(unimplemented()),
         }
-        let verdict = match FileDescriptorSet::decode(request.descriptor_set.as_slice()) {
-            Ok(_) => &self.config.verdict,
-            Err(_) => &Verdict::Unreadable,
+        let is_readable = FileDescriptorSet::decode(request.descriptor_set.as_slice()).is_ok();
+        let verdict = match is_readable {
+            true => &self.config.verdict,
+            false => &Verdict::Unreadable,
         };
         let (is_compatible, incompatibilities) = match verdict {
             Verdict::Compatible => (true, vec![]),
             Verdict::CompatibleBut(findings) => (true, findings.clone()),
             Verdict::Incompatible(findings) => (false, findings.clone()),
             Verdict::Unreadable => (false, vec![UNREADABLE.to_owned()]),
+            Verdict::Computed(own) => {
+                let findings = serving::judge(request, own, &self.config);
+                (findings.is_empty(), findings)
+            }
         };
         Ok(CompatibilityResponse {
             is_compatible,

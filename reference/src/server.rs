@@ -31,6 +31,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tonic::service::Routes;
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -49,6 +50,8 @@ pub struct ServerOptions {
     pub client_roots: Option<String>,
     /// Which versions of TLS the server speaks.
     pub tls: TlsVersions,
+    /// The services of an application, which are asked like those of a server. None at first.
+    pub services: Routes,
 }
 
 impl Default for ServerOptions {
@@ -63,6 +66,7 @@ impl Default for ServerOptions {
             not_yet_valid: false,
             client_roots: None,
             tls: TlsVersions::default(),
+            services: Routes::default(),
         }
     }
 }
@@ -103,6 +107,11 @@ impl Server {
         };
         server.restart().await?;
         Ok(server)
+    }
+
+    /// Whether it runs.
+    pub fn is_up(&self) -> bool {
+        self.running.is_some()
     }
 
     /// The port on 127.0.0.1.
@@ -165,7 +174,7 @@ impl Server {
         self.certificate_pem = certificate_pem;
         let tasks = Tasks::default();
         let host = Host {
-            router: service::router(self.shared.clone()),
+            router: service::router(self.options.services.clone(), self.shared.clone()),
             shared: self.shared.clone(),
             tls,
             tasks: tasks.clone(),

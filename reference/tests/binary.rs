@@ -1,6 +1,7 @@
 //! The program, as tests in other processes drive it.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::unwrap_used,
     reason = "a test on real sockets"

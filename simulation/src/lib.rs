@@ -8,6 +8,8 @@
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
 //! - [`swarm`] draws whole lives of clusters from seeds, plays them, and makes small what breaks a
 //!   rule.
+//! - [`fleet`] fills a world with clients and servers, plays a scenario and gives a report, plain data
+//!   that [`plot`] draws.
 //! - [`Exploration`] gives one machine every order of inputs, breadth first, with states told apart
 //!   by their [normal form](chronicle_connection::NormalForm): what it finds is a shortest way to
 //!   break a rule. `cargo run --release -p chronicle-simulation --example explore` runs all of them.
@@ -16,8 +18,10 @@
 //! scenario twice to prove it.
 
 mod explore;
+pub mod fleet;
 mod hand;
 mod machine;
+pub mod plot;
 mod setup;
 pub mod swarm;
 mod trace;

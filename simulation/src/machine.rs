@@ -312,7 +312,7 @@ impl<R: Rng + Clone> Machine<R> {
 
 /// Takes all outputs, and holds the deadline against them on the way.
 fn drain<R: Rng>(connection: &mut Connection<R>, now: Instant) -> Result<Vec<Output>, Broken> {
-    let mut outputs = Vec::new();
+    let mut outputs = Vec::with_capacity(2);
     loop {
         let timeout = connection.poll_timeout();
         let Some(output) = connection.poll_output() else {

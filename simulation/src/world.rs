@@ -237,10 +237,7 @@ impl World {
     /// Where a rule is broken, now or before.
     pub fn try_command(&mut self, client: ClientId, command: Command) -> Result<(), Violation> {
         self.deliver(client, command.into());
-        match &self.violation {
-            Some(violation) => Err(violation.clone()),
-            None => Ok(()),
-        }
+        self.violation.clone().map_or(Ok(()), Err)
     }
 
     /// Since the start of the world.

@@ -3,7 +3,7 @@
 use super::world::{World, echo, impatient, impatient_timing, measured};
 use chronicle_connection_driver::{
     Channel, Client, Runtime,
-    core::{DropCause, Timing},
+    core::{DropCause, Event, Timing},
 };
 use chronicle_reference_server::{
     Answer,
@@ -133,6 +133,81 @@ pub(crate) async fn a_thousand_calls_in_flight_end_at_once_with_their_server<R: 
     world.restart(0).await;
     world.connected(&mut events).await;
     assert_eq!(world.requests(paths::ECHO_UNARY), 1000);
+}
+
+/// Of those that wait for a stream, the server never hears.
+pub(crate) async fn a_thousand_calls_of_which_most_wait_end_with_their_server_too<R: Runtime>() {
+    let mut world = World::<R>::start(2).await;
+    world.set_all(|faults| faults.on(paths::ECHO_UNARY).delay = Duration::from_millis(20));
+    let client = world.connect().await;
+    let mut events = client.events();
+    let first = world.connected(&mut events).await;
+    let calls = (0..1000).map(|_| {
+        let mut echo = echo(client.channel());
+        async move { echo.unary(Payload::default()).await }
+    });
+    let mut calls = pin!(join_all(calls));
+    let some = || world.requests(paths::ECHO_UNARY) >= 50;
+    match select(calls.as_mut(), pin!(world.until("some calls", some))).await {
+        Either::Left(_) => panic!("calls ended before their server"),
+        Either::Right(_) => {}
+    }
+    let index = world.server_of(&first);
+    world.kill(index).await;
+    let ends = world.soon("end of all calls", calls).await;
+    let answered = ends.iter().filter(|end| end.is_ok()).count() as u64;
+    for end in ends {
+        let code = end.map_or_else(|status| status.code(), |_| Code::Ok);
+        assert!(matches!(code, Code::Ok | Code::Unavailable), "{code}");
+    }
+    let reached = world.requests(paths::ECHO_UNARY);
+    println!("measured: of 1,000 calls {reached} reached a server, {answered} were answered");
+    assert!((answered..=1000).contains(&reached));
+    assert!(answered < 1000);
+    world.connected(&mut events).await;
+    assert_eq!(
+        world.requests(paths::ECHO_UNARY),
+        reached,
+        "nothing is sent later"
+    );
+}
+
+pub(crate) async fn a_channel_is_a_handle_and_a_call_is_none<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let client = world.connect().await;
+    let mut events = client.events();
+    world.connected(&mut events).await;
+    let (clone, channel) = (client.clone(), client.channel());
+    drop(client);
+    drop(clone);
+    let mut echo = echo(channel);
+    echo.unary(Payload::default()).await.unwrap();
+
+    let request = StreamRequest {
+        count: 1,
+        size: 1,
+        hold: true,
+    };
+    let mut held = echo.stream(request).await.unwrap().into_inner();
+    held.message().await.unwrap();
+    // A call under way is no handle.
+    drop(echo);
+    let end = world.soon("end of the call", held.message()).await;
+    assert_eq!(end.unwrap_err().code(), Code::Unavailable);
+    world.all_sockets_closed().await;
+    let closed = world
+        .event(&mut events, "last event", |event| Some(event.clone()))
+        .await;
+    assert_eq!(closed, Event::Closed);
+    assert_eq!(world.soon("end of events", events.next()).await, None);
+}
+
+pub(crate) async fn calls_on_a_closed_client_are_unavailable<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let client = world.connect().await;
+    client.close().await;
+    let refused = echo(client.channel()).unary(Payload::default()).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unavailable);
 }
 
 pub(crate) async fn calls_on_a_silent_session_end_with_it<R: Runtime>() {

@@ -1,15 +1,14 @@
 //! The ways a connection ends for good, and that nothing is left of it.
 
-use super::world::{World, echo, measured};
+use super::{
+    stack::{Stack, StackBuilder, StackClient, StackEvents},
+    world::{World, measured},
+};
 use chronicle_connection_driver::{
-    Client, ConnectError, Notice, Runtime,
+    ConnectError, Notice,
     core::{Backoff, Event, State},
 };
-use chronicle_reference_server::{
-    Answer,
-    echo::{Payload, StreamRequest},
-    paths,
-};
+use chronicle_reference_server::{Answer, paths};
 use futures_util::future::{Either, select};
 use std::{
     future::{Future, poll_fn},
@@ -18,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) async fn close_is_prompt_in_every_phase_and_leaves_no_socket<R: Runtime>() {
+pub(crate) async fn close_is_prompt_in_every_phase_and_leaves_no_socket<R: Stack>() {
     for phase in [
         Phase::Selecting,
         Phase::Handshaking,
@@ -54,13 +53,10 @@ pub(crate) async fn close_is_prompt_in_every_phase_and_leaves_no_socket<R: Runti
             last = Some(notice);
         }
         assert_eq!(last, Some(Notice::Event(Event::Closed)));
-        let mut echo = echo(client.channel());
-        let refused = echo.unary(Payload::default()).await.unwrap_err();
-        assert_eq!(refused.code(), tonic::Code::Unavailable);
     }
 }
 
-pub(crate) async fn a_connect_that_is_dropped_midway_leaves_nothing<R: Runtime>() {
+pub(crate) async fn a_connect_that_is_dropped_midway_leaves_nothing<R: Stack>() {
     for phase in [Phase::Selecting, Phase::Handshaking, Phase::Registering] {
         let mut world = World::<R>::start(3).await;
         phase.prepare(&mut world).await;
@@ -76,7 +72,7 @@ pub(crate) async fn a_connect_that_is_dropped_midway_leaves_nothing<R: Runtime>(
     }
 }
 
-pub(crate) async fn a_connect_may_be_dropped_after_any_number_of_polls<R: Runtime>() {
+pub(crate) async fn a_connect_may_be_dropped_after_any_number_of_polls<R: Stack>() {
     let world = World::<R>::start(2).await;
     let mut was_connected = false;
     for polls in 0.. {
@@ -101,32 +97,20 @@ pub(crate) async fn a_connect_may_be_dropped_after_any_number_of_polls<R: Runtim
         }
     }
     world.all_sockets_closed().await;
-    let clients = world.sum(|stats| stats.clients.len() as u64);
-    assert_eq!(clients, 0);
+    let clients = || world.sum(|stats| stats.clients.len() as u64);
+    world.until("end of all clients", || clients() == 0).await;
 }
 
-pub(crate) async fn a_connection_closes_with_its_last_handle<R: Runtime>() {
-    let world = World::<R>::start(1).await;
+pub(crate) async fn a_connection_that_nobody_holds_is_closed<R: Stack>() {
+    let world = World::<R>::start(2).await;
     let client = world.connect().await;
     let mut events = client.events();
-    world.connected(&mut events).await;
-    let (clone, channel) = (client.clone(), client.channel());
+    let session = world.connected(&mut events).await;
+    let clone = client.clone();
     drop(client);
+    world.pass(Duration::from_millis(200)).await;
+    assert_eq!(clone.session(), Some(session), "one handle is enough");
     drop(clone);
-    let mut echo = echo(channel);
-    echo.unary(Payload::default()).await.unwrap();
-
-    let request = StreamRequest {
-        count: 1,
-        size: 1,
-        hold: true,
-    };
-    let mut held = echo.stream(request).await.unwrap().into_inner();
-    held.message().await.unwrap();
-    // A call under way is no handle.
-    drop(echo);
-    let end = world.soon("end of the call", held.message()).await;
-    assert_eq!(end.unwrap_err().code(), tonic::Code::Unavailable);
     world.all_sockets_closed().await;
     let closed = world
         .event(&mut events, "last event", |event| Some(event.clone()))
@@ -147,7 +131,7 @@ enum Phase {
 
 impl Phase {
     /// Makes it last.
-    async fn prepare<R: Runtime>(self, world: &mut World<R>) {
+    async fn prepare<R: Stack>(self, world: &mut World<R>) {
         match self {
             Self::Selecting => world.set_all(|faults| faults.hang_tls = true),
             Self::Handshaking => world.set_all(|faults| {
@@ -159,7 +143,7 @@ impl Phase {
         }
     }
 
-    fn is_reached<R: Runtime>(self, world: &World<R>, client: &Client<R>) -> bool {
+    fn is_reached<R: Stack>(self, world: &World<R>, client: &R::Client) -> bool {
         let state = client.state();
         self.is_reached_by_server(world)
             && match self {
@@ -172,7 +156,7 @@ impl Phase {
             }
     }
 
-    fn is_reached_by_server<R: Runtime>(self, world: &World<R>) -> bool {
+    fn is_reached_by_server<R: Stack>(self, world: &World<R>) -> bool {
         match self {
             Self::Selecting => world.open_sockets() == 3,
             Self::Handshaking => world.requests(paths::CHECK_COMPATIBILITY) == 1,

@@ -1,18 +1,18 @@
 //! From nothing to the first session.
 
-use super::world::{Last, World, impatient, measured};
-use chronicle_connection_driver::{
-    Client, Runtime,
-    core::{
-        CallError, CandidateError, Code, Event, FailureKind, FatalError, Origin, Request, State,
-        Status, Strategy,
-    },
+use super::{
+    stack::{Stack, StackBuilder, StackClient},
+    world::{Last, World, impatient, measured},
+};
+use chronicle_connection_driver::core::{
+    CallError, CandidateError, Code, Event, FailureKind, FatalError, Origin, Request, State,
+    Status, Strategy,
 };
 use chronicle_reference_server::{Answer, paths};
 use futures_util::future::join_all;
 use std::time::{Duration, Instant};
 
-pub(crate) async fn every_strategy_connects_and_all_views_of_it_agree<R: Runtime>() {
+pub(crate) async fn every_strategy_connects_and_all_views_of_it_agree<R: Stack>() {
     let strategies = [
         Strategy::default(),
         Strategy::RoundRobin,
@@ -50,12 +50,12 @@ pub(crate) async fn every_strategy_connects_and_all_views_of_it_agree<R: Runtime
     }
 }
 
-pub(crate) async fn a_strategy_can_be_named_in_the_string<R: Runtime>() {
+pub(crate) async fn a_strategy_can_be_named_in_the_string<R: Stack>() {
     let world = World::<R>::start(3).await;
     for name in ["least-connections", "round-robin", "random"] {
         let string = world.string_with(&format!("&loadBalancer={name}"));
         let before = world.requests(paths::COUNT);
-        let connecting = Client::<R>::connect(string);
+        let connecting = R::connect(string);
         let client = world.soon("a session", connecting).await.unwrap();
         let asked = world.requests(paths::COUNT) > before;
         assert_eq!(asked, name == "least-connections", "{name}");
@@ -64,9 +64,9 @@ pub(crate) async fn a_strategy_can_be_named_in_the_string<R: Runtime>() {
 }
 
 /// All servers are probed, each on a connection of its own, and that of the winner is the session's.
-pub(crate) async fn one_connect_costs_three_tcp_connections_and_two_are_closed<R: Runtime>() {
+pub(crate) async fn one_connect_costs_three_tcp_connections_and_two_are_closed<R: Stack>() {
     let world = World::<R>::start(3).await;
-    let client = Client::<R>::connect(world.string()).await.unwrap();
+    let client = R::connect(world.string()).await.unwrap();
     let session = client.session().unwrap();
     world
         .until("two closed", || world.open_sockets() == 1)
@@ -84,7 +84,7 @@ pub(crate) async fn one_connect_costs_three_tcp_connections_and_two_are_closed<R
     assert_eq!(world.requests(paths::CONNECT), 1);
 }
 
-pub(crate) async fn clients_spread_over_servers_that_have_as_many<R: Runtime>() {
+pub(crate) async fn clients_spread_over_servers_that_have_as_many<R: Stack>() {
     let world = World::<R>::start(3).await;
     let mut clients = vec![];
     for _ in 0..9 {
@@ -95,7 +95,7 @@ pub(crate) async fn clients_spread_over_servers_that_have_as_many<R: Runtime>() 
 }
 
 /// Nobody stays on a failing server, so its count is the lowest of all.
-pub(crate) async fn a_server_that_fails_every_check_captures_nobody<R: Runtime>() {
+pub(crate) async fn a_server_that_fails_every_check_captures_nobody<R: Stack>() {
     let world = World::<R>::start(3).await;
     let unavailable = Answer::Grpc(Code::Unavailable, "starting".to_owned());
     world.set(0, |faults| {
@@ -108,7 +108,7 @@ pub(crate) async fn a_server_that_fails_every_check_captures_nobody<R: Runtime>(
         });
     }
     let begun = Instant::now();
-    let connecting = (0..10).map(|_| Client::<R>::connect(world.string()));
+    let connecting = (0..10).map(|_| R::connect(world.string()));
     let clients = world.soon("ten sessions", join_all(connecting)).await;
     let ten_seconds = Duration::from_secs(10);
     measured(
@@ -124,7 +124,7 @@ pub(crate) async fn a_server_that_fails_every_check_captures_nobody<R: Runtime>(
     }
 }
 
-pub(crate) async fn a_dead_and_a_hanging_server_leave_the_third<R: Runtime>() {
+pub(crate) async fn a_dead_and_a_hanging_server_leave_the_third<R: Stack>() {
     let mut world = World::<R>::start(3).await;
     world.kill(0).await;
     world.set(1, |faults| faults.hang_tls = true);
@@ -143,7 +143,7 @@ pub(crate) async fn a_dead_and_a_hanging_server_leave_the_third<R: Runtime>() {
     assert_eq!(world.stats(1).handshakes, 0);
 }
 
-pub(crate) async fn without_counts_and_reservations_a_client_connects_all_the_same<R: Runtime>() {
+pub(crate) async fn without_counts_and_reservations_a_client_connects_all_the_same<R: Stack>() {
     let world = World::<R>::start(3).await;
     let not_found = Answer::Http(404, "<html>404</html>".into());
     world.set_all(|faults| {
@@ -161,7 +161,7 @@ pub(crate) async fn without_counts_and_reservations_a_client_connects_all_the_sa
     assert_eq!(refused, (session.server, CallError::Http(404)));
 }
 
-pub(crate) async fn servers_that_cannot_be_reached_are_all_named_with_the_cause<R: Runtime>() {
+pub(crate) async fn servers_that_cannot_be_reached_are_all_named_with_the_cause<R: Stack>() {
     let mut world = World::<R>::start(3).await;
     world.kill_all().await;
     let timeout = Duration::from_millis(500);
@@ -189,7 +189,7 @@ pub(crate) async fn servers_that_cannot_be_reached_are_all_named_with_the_cause<
     }
 }
 
-pub(crate) async fn a_client_that_was_started_tries_until_there_is_a_server<R: Runtime>() {
+pub(crate) async fn a_client_that_was_started_tries_until_there_is_a_server<R: Stack>() {
     let mut world = World::<R>::start(2).await;
     world.kill_all().await;
     let client = world.builder().start().unwrap();
@@ -206,9 +206,7 @@ pub(crate) async fn a_client_that_was_started_tries_until_there_is_a_server<R: R
 }
 
 /// An answer of a server without the method has `grpc-status`; this is what a proxy says.
-pub(crate) async fn an_html_page_in_place_of_the_check_is_a_failure_and_no_old_server<
-    R: Runtime,
->() {
+pub(crate) async fn an_html_page_in_place_of_the_check_is_a_failure_and_no_old_server<R: Stack>() {
     for code in [404, 502] {
         let world = World::<R>::start(2).await;
         world.set(0, |faults| {
@@ -219,7 +217,7 @@ pub(crate) async fn an_html_page_in_place_of_the_check_is_a_failure_and_no_old_s
             "chronicle://{}/?skipTlsValidation=true",
             world.servers()[0].endpoint()
         );
-        let alone = impatient(Client::<R>::builder(string.parse().unwrap()));
+        let alone = impatient(R::client(string.parse().unwrap()));
         let last = world.failed_attempt(alone).await;
         let Some(CandidateError::Call { request, error }) = &last.candidates[0].1 else {
             panic!("{last}");

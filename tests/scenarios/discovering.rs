@@ -3,19 +3,17 @@
 
 use super::{
     name_server::{NameServer, Software, truncating},
+    stack::{Stack, StackBuilder, StackClient},
     world::{World, impatient, impatient_timing},
 };
-use chronicle_connection_driver::{
-    Builder, Client, Runtime,
-    core::{
-        ConnectionString, DnsTransport, Endpoint, Event, LookupErrorKind, NameServerError,
-        SrvWarning, Timing,
-    },
+use chronicle_connection_driver::core::{
+    ConnectionString, DnsTransport, Endpoint, Event, LookupErrorKind, NameServerError, SrvWarning,
+    Timing,
 };
 use chronicle_reference_server::DnsAnswer;
 use std::time::{Duration, Instant};
 
-pub(crate) async fn a_cluster_is_found_by_its_name<R: Runtime>() {
+pub(crate) async fn a_cluster_is_found_by_its_name<R: Stack>() {
     let world = World::<R>::start(3).await;
     let client = world.soon("session", found(&world).connect()).await;
     let client = client.unwrap();
@@ -28,7 +26,7 @@ pub(crate) async fn a_cluster_is_found_by_its_name<R: Runtime>() {
     assert_eq!(world.dns().stats().udp, 1, "one question a connect");
 }
 
-pub(crate) async fn what_is_added_and_removed_counts_from_the_next_reconnect_on<R: Runtime>() {
+pub(crate) async fn what_is_added_and_removed_counts_from_the_next_reconnect_on<R: Stack>() {
     let mut world = World::<R>::start(3).await;
     world.list_in_dns(&[0]);
     let client = found(&world).start().unwrap();
@@ -46,7 +44,7 @@ pub(crate) async fn what_is_added_and_removed_counts_from_the_next_reconnect_on<
     assert_eq!(world.dns().stats().udp, 2, "one question a connect");
 }
 
-pub(crate) async fn a_lookup_that_fails_on_a_reconnect_uses_the_last_good_list<R: Runtime>() {
+pub(crate) async fn a_lookup_that_fails_on_a_reconnect_uses_the_last_good_list<R: Stack>() {
     let mut world = World::<R>::start(2).await;
     let timing = Timing {
         lookup_try: Duration::from_millis(100),
@@ -85,7 +83,7 @@ pub(crate) async fn a_lookup_that_fails_on_a_reconnect_uses_the_last_good_list<R
     assert_ne!(second.server, first.server);
 }
 
-pub(crate) async fn what_is_wrong_with_a_name_server_is_told_apart<R: Runtime>() {
+pub(crate) async fn what_is_wrong_with_a_name_server_is_told_apart<R: Stack>() {
     let world = World::<R>::start(1).await;
     let dns = world.dns();
     let timing = Timing {
@@ -133,7 +131,7 @@ pub(crate) async fn what_is_wrong_with_a_name_server_is_told_apart<R: Runtime>()
     );
 }
 
-pub(crate) async fn a_name_server_with_weaknesses_is_served_its_way<R: Runtime>() {
+pub(crate) async fn a_name_server_with_weaknesses_is_served_its_way<R: Stack>() {
     let world = World::<R>::start(3).await;
     world.dns().set_faults(|faults| {
         faults.no_edns = true;
@@ -153,7 +151,7 @@ pub(crate) async fn a_name_server_with_weaknesses_is_served_its_way<R: Runtime>(
     );
 }
 
-pub(crate) async fn a_client_that_looks_servers_up_closes_promptly<R: Runtime>() {
+pub(crate) async fn a_client_that_looks_servers_up_closes_promptly<R: Stack>() {
     let world = World::<R>::start(1).await;
     world
         .dns()
@@ -171,16 +169,16 @@ pub(crate) async fn a_client_that_looks_servers_up_closes_promptly<R: Runtime>()
     );
 }
 
-pub(crate) async fn what_dnsmasq_serves_is_found<R: Runtime>() {
+pub(crate) async fn what_dnsmasq_serves_is_found<R: Stack>() {
     what_real_name_servers_serve_is_found::<R>(Software::Dnsmasq).await;
 }
 
-pub(crate) async fn what_knot_serves_is_found<R: Runtime>() {
+pub(crate) async fn what_knot_serves_is_found<R: Stack>() {
     what_real_name_servers_serve_is_found::<R>(Software::Knot).await;
 }
 
 /// One, three and 120 records, over UDP as far as they fit and over TCP.
-async fn what_real_name_servers_serve_is_found<R: Runtime>(software: Software) {
+async fn what_real_name_servers_serve_is_found<R: Stack>(software: Software) {
     if !software.is_installed() {
         return;
     }
@@ -218,7 +216,7 @@ async fn what_real_name_servers_serve_is_found<R: Runtime>(software: Software) {
             "chronicle+srv://other.test?srvNameServer=127.0.0.1:{}",
             name_server.port
         );
-        let builder = Client::<R>::builder(string.parse().unwrap());
+        let builder = R::client(string.parse().unwrap());
         let (servers, events) = looked_up(&world, builder).await;
         assert!(servers.is_empty(), "{servers:?}");
         let is_told = events.iter().any(|event| match event {
@@ -232,18 +230,18 @@ async fn what_real_name_servers_serve_is_found<R: Runtime>(software: Software) {
 }
 
 /// A client to be that finds the servers of a world through its DNS, with short waits.
-fn found<R: Runtime>(world: &World<R>) -> Builder<R> {
-    impatient(Client::builder(world.srv_string()))
+fn found<R: Stack>(world: &World<R>) -> R::Builder {
+    impatient(R::client(world.srv_string()))
 }
 
 /// A client to be that asks the name server of a port for `cluster.test`.
-fn asking<R: Runtime>(port: u16) -> Builder<R> {
+fn asking<R: Stack>(port: u16) -> R::Builder {
     let string = format!("chronicle+srv://cluster.test?srvNameServer=127.0.0.1:{port}");
     let string: ConnectionString = string.parse().unwrap();
-    Client::builder(string)
+    R::client(string)
 }
 
-async fn looked_up<R: Runtime>(world: &World<R>, builder: Builder<R>) -> (Vec<String>, Vec<Event>) {
+async fn looked_up<R: Stack>(world: &World<R>, builder: R::Builder) -> (Vec<String>, Vec<Event>) {
     let mut events = Vec::new();
     let lookup = builder.resolve(|event| events.push(event.clone()));
     let servers = world.soon("end of the lookup", lookup).await.unwrap();
@@ -275,15 +273,12 @@ fn names(servers: &[Endpoint]) -> Vec<String> {
 }
 
 /// The servers of these indices, as DNS tells them.
-fn listed<R: Runtime>(world: &World<R>, servers: &[usize]) -> Vec<String> {
+fn listed<R: Stack>(world: &World<R>, servers: &[usize]) -> Vec<String> {
     let ports = servers.iter().map(|index| world.servers()[*index].port());
     ports.map(|port| format!("localhost:{port}")).collect()
 }
 
-async fn next_candidates<R: Runtime>(
-    world: &World<R>,
-    events: &mut chronicle_connection_driver::Events,
-) -> Vec<String> {
+async fn next_candidates<R: Stack>(world: &World<R>, events: &mut R::Events) -> Vec<String> {
     world
         .event(events, "attempt", |event| match event {
             Event::Connecting { candidates, .. } => Some(names(candidates)),

@@ -1,9 +1,11 @@
 //! How sessions end, and that the next one comes.
 
-use super::world::{World, impatient_timing, measured};
-use chronicle_connection_driver::{
-    Client, Runtime,
-    core::{CandidateError, Code, DropCause, Event, FailureKind, Session, Status, Timing},
+use super::{
+    stack::{Stack, StackBuilder, StackClient},
+    world::{World, impatient_timing, measured},
+};
+use chronicle_connection_driver::core::{
+    CandidateError, Code, DropCause, Event, FailureKind, Session, Status, Timing,
 };
 use chronicle_reference_server::{Answer, paths};
 use std::{
@@ -12,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) async fn a_killed_server_is_noticed_at_once_and_never_shown_as_connected<R: Runtime>() {
+pub(crate) async fn a_killed_server_is_noticed_at_once_and_never_shown_as_connected<R: Stack>() {
     let mut world = World::<R>::start(3).await;
-    let client = Client::<R>::connect(world.string()).await.unwrap();
+    let client = R::connect(world.string()).await.unwrap();
     let mut events = client.events();
     let first = world.connected(&mut events).await;
     let server = world.server_of(&first);
@@ -48,9 +50,9 @@ pub(crate) async fn a_killed_server_is_noticed_at_once_and_never_shown_as_connec
 }
 
 /// TCP stays open and nothing comes: only the watchdog can tell.
-pub(crate) async fn silence_ends_a_session_after_five_seconds<R: Runtime>() {
+pub(crate) async fn silence_ends_a_session_after_five_seconds<R: Stack>() {
     let world = World::<R>::with(vec![Default::default()]).await;
-    let client = Client::<R>::connect(world.string()).await.unwrap();
+    let client = R::connect(world.string()).await.unwrap();
     let mut events = client.events();
     let session = world.connected(&mut events).await;
     // Each keep-alive is answered at once, and the next is a second away.
@@ -86,17 +88,17 @@ pub(crate) async fn silence_ends_a_session_after_five_seconds<R: Runtime>() {
     assert_eq!(world.connected(&mut events).await.generation, 2);
 }
 
-pub(crate) async fn answers_into_the_void_end_a_session_after_five_seconds<R: Runtime>() {
+pub(crate) async fn answers_into_the_void_end_a_session_after_five_seconds<R: Stack>() {
     unacknowledged::<R>(Answer::Hang).await;
 }
 
-pub(crate) async fn answers_that_fail_end_a_session_after_five_seconds<R: Runtime>() {
+pub(crate) async fn answers_that_fail_end_a_session_after_five_seconds<R: Stack>() {
     unacknowledged::<R>(Answer::Grpc(Code::Unavailable, "overloaded".to_owned())).await;
 }
 
-async fn unacknowledged<R: Runtime>(answer: Answer) {
+async fn unacknowledged<R: Stack>(answer: Answer) {
     let world = World::<R>::with(vec![Default::default()]).await;
-    let client = Client::<R>::connect(world.string()).await.unwrap();
+    let client = R::connect(world.string()).await.unwrap();
     let mut events = client.events();
     let session = world.connected(&mut events).await;
     world
@@ -121,7 +123,7 @@ async fn unacknowledged<R: Runtime>(answer: Answer) {
 }
 
 /// It does not evict either, as far as anybody can tell.
-pub(crate) async fn a_server_that_knows_no_answers_keeps_its_session<R: Runtime>() {
+pub(crate) async fn a_server_that_knows_no_answers_keeps_its_session<R: Stack>() {
     let world = World::<R>::start(1).await;
     let client = world.connect().await;
     let session = client.session();
@@ -136,7 +138,7 @@ pub(crate) async fn a_server_that_knows_no_answers_keeps_its_session<R: Runtime>
     assert_eq!(witness.seen(), [session]);
 }
 
-pub(crate) async fn a_stream_that_the_server_ends_is_the_end_of_the_session<R: Runtime>() {
+pub(crate) async fn a_stream_that_the_server_ends_is_the_end_of_the_session<R: Stack>() {
     let world = World::<R>::start(1).await;
     let client = world.connect().await;
     let mut events = client.events();
@@ -160,7 +162,7 @@ pub(crate) async fn a_stream_that_the_server_ends_is_the_end_of_the_session<R: R
 }
 
 /// It is no failure, so the next attempt does not wait its turn on the ladder.
-pub(crate) async fn a_server_that_goes_away_in_good_order_is_left_at_once<R: Runtime>() {
+pub(crate) async fn a_server_that_goes_away_in_good_order_is_left_at_once<R: Stack>() {
     let world = World::<R>::start(2).await;
     let client = world.connect().await;
     let mut events = client.events();
@@ -183,7 +185,7 @@ pub(crate) async fn a_server_that_goes_away_in_good_order_is_left_at_once<R: Run
     assert_eq!(world.connected(&mut events).await.generation, 2);
 }
 
-pub(crate) async fn a_client_comes_back_to_a_server_that_restarts<R: Runtime>() {
+pub(crate) async fn a_client_comes_back_to_a_server_that_restarts<R: Stack>() {
     let mut world = World::<R>::start(1).await;
     let client = world.connect().await;
     let mut events = client.events();
@@ -198,7 +200,7 @@ pub(crate) async fn a_client_comes_back_to_a_server_that_restarts<R: Runtime>() 
     world.connected(&mut events).await;
 }
 
-pub(crate) async fn a_rolling_restart_of_all_servers_is_survived_by_all_clients<R: Runtime>() {
+pub(crate) async fn a_rolling_restart_of_all_servers_is_survived_by_all_clients<R: Stack>() {
     let mut world = World::<R>::start(3).await;
     let mut clients = vec![];
     for _ in 0..6 {
@@ -222,7 +224,7 @@ pub(crate) async fn a_rolling_restart_of_all_servers_is_survived_by_all_clients<
     }
 }
 
-pub(crate) async fn while_all_servers_are_down_a_client_tries_and_tells_why<R: Runtime>() {
+pub(crate) async fn while_all_servers_are_down_a_client_tries_and_tells_why<R: Stack>() {
     let mut world = World::<R>::start(2).await;
     let client = world.connect().await;
     let mut events = client.events();
@@ -248,7 +250,7 @@ pub(crate) async fn while_all_servers_are_down_a_client_tries_and_tells_why<R: R
 }
 
 /// A registration alone is no session.
-pub(crate) async fn a_server_that_sends_no_first_keep_alive_is_never_connected<R: Runtime>() {
+pub(crate) async fn a_server_that_sends_no_first_keep_alive_is_never_connected<R: Stack>() {
     let world = World::<R>::start(1).await;
     world.set(0, |faults| faults.model.silent = true);
     let timing = Timing {
@@ -283,7 +285,7 @@ struct Witness {
 }
 
 impl Witness {
-    fn of<R: Runtime>(client: &Client<R>) -> Self {
+    fn of(client: &impl StackClient) -> Self {
         let client = client.clone();
         let (stop, stopped) = channel();
         let mut seen = vec![client.session()];

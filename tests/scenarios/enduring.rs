@@ -2,13 +2,18 @@
 
 use super::{
     proxy::Proxy,
-    world::{Last, World, echo, impatient, impatient_timing, quick},
+    stack::{Stack, StackClient},
+    world::{Last, World, echo, impatient, impatient_timing, measured, quick},
 };
 use chronicle_connection_driver::{
     Client, Runtime,
     core::{Code, DropCause, Strategy, Timing},
 };
-use chronicle_reference_server::{Answer, Faults, echo::Payload, paths};
+use chronicle_reference_server::{
+    Answer, Faults,
+    echo::{Payload, StreamRequest},
+    paths,
+};
 use futures_util::{
     future::{join, join_all},
     stream,
@@ -65,8 +70,49 @@ pub(crate) async fn a_network_that_carries_nothing_any_more_is_left<R: Runtime>(
     world.all_sockets_closed().await;
 }
 
+/// A server pushes as fast as it can, an application reads none of its streams, and a subscriber none
+/// of its events. Then the server hears no answers any more.
+pub(crate) async fn neither_a_flood_nor_slow_readers_stop_the_clocks<R: Runtime>() {
+    let world = World::<R>::start(1).await;
+    let keep_alive = Duration::from_millis(1500);
+    let timing = Timing {
+        keep_alive,
+        ..impatient_timing()
+    };
+    let client = world.builder().timing(timing).connect().await.unwrap();
+    let (blocked, mut events) = (client.events(), client.events());
+    let session = client.session();
+    let mut unread = vec![];
+    for _ in 0..50 {
+        let endless = StreamRequest {
+            size: 1024,
+            ..StreamRequest::default()
+        };
+        unread.push(echo(client.channel()).stream(endless).await.unwrap());
+    }
+    world.set(0, |faults| {
+        faults.model.keep_alive_interval = Duration::from_millis(1);
+    });
+    let answers = || world.requests(paths::CONNECTION_KEEP_ALIVE);
+    let before = answers();
+    world.pass(2 * keep_alive).await;
+    assert_eq!(client.session(), session);
+    assert!(answers() > before + 20, "{} answers", answers() - before);
+
+    world.set(0, |faults| {
+        faults.on(paths::CONNECTION_KEEP_ALIVE).answer = Some(Answer::Hang);
+    });
+    let (_, cause) = world.disconnected(&mut events).await;
+    let DropCause::Unacknowledged { unacknowledged } = cause else {
+        panic!("{cause}");
+    };
+    let what = "newest acknowledged answer to drop, in a flood";
+    measured(what, unacknowledged, keep_alive..=keep_alive);
+    drop((blocked, unread));
+}
+
 /// Ten keep-alives at a time must not mean ten answers at a time.
-pub(crate) async fn a_flood_of_keep_alives_is_answered_by_and_by<R: Runtime>() {
+pub(crate) async fn a_flood_of_keep_alives_is_answered_by_and_by<R: Stack>() {
     let world = World::<R>::start(1).await;
     world.set(0, |faults| {
         faults.model.keep_alive_interval = Duration::from_millis(1);

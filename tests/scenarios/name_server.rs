@@ -168,7 +168,7 @@ fn records(count: usize) -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 /// A port that nobody has over UDP or TCP, below those that systems give to whoever wants any.
-fn free_port(number: u32) -> u16 {
+pub(crate) fn free_port(number: u32) -> u16 {
     let first = std::process::id().wrapping_mul(50).wrapping_add(number);
     let ports = (0..10_000).map(|offset| 20_000 + (first.wrapping_add(offset) % 10_000) as u16);
     let is_free = |port: &u16| {

@@ -1,8 +1,11 @@
 //! Who a client is: tokens and keys, in the session and in the calls of the application.
 
-use super::world::{World, echo, impatient, quick};
+use super::{
+    stack::{Stack, StackBuilder, StackClient},
+    world::{World, echo, impatient, quick},
+};
 use chronicle_connection_driver::{
-    Builder, Client, Retryable, Runtime,
+    Client, Retryable, Runtime,
     core::{
         self, ConnectionString, Contract, CredentialsError, Event, FatalError, Request, Schema,
         TokenError,
@@ -62,7 +65,37 @@ pub(crate) async fn an_api_key_is_enough<R: Runtime>() {
     assert_eq!(world.requests(paths::TOKEN), 0);
 }
 
-pub(crate) async fn a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once<R: Runtime>() {
+/// Tokens expire, and a server that begins a new store knows none of them: neither ends a session.
+pub(crate) async fn a_session_outlives_its_tokens_and_those_that_a_server_forgets<R: Stack>() {
+    let hour = Duration::from_secs(3600);
+    for (life, is_reset) in [(Duration::from_secs(1), false), (hour, true)] {
+        let world = authenticated::<R>(1).await;
+        world.set(0, |faults| {
+            let known = faults.model.authentication.as_mut().unwrap();
+            known.token_life = life;
+        });
+        let connecting = builder(&world, CREDENTIALS).connect();
+        let client = world.soon("a session", connecting).await.unwrap();
+        let session = client.session().unwrap();
+        let answers = async || {
+            let count = || world.requests(paths::CONNECTION_KEEP_ALIVE);
+            let before = count();
+            world.until("answers", || count() > before + 5).await;
+        };
+        answers().await;
+        if is_reset {
+            assert_eq!(world.requests(paths::TOKEN), 1);
+            world.servers()[0].faults().reset_tokens();
+        }
+        let renewed = || world.requests(paths::TOKEN) > 1;
+        world.until("new token", renewed).await;
+        answers().await;
+        assert_eq!(client.session().as_ref(), Some(&session));
+        assert!(world.knows(0, &session));
+    }
+}
+
+pub(crate) async fn a_refused_client_is_told_at_once_and_the_endpoint_is_asked_once<R: Stack>() {
     let world = authenticated::<R>(2).await;
     let error = world.refused(builder(&world, "app:wrong@")).await;
     let refused = TokenError::Refused {
@@ -84,9 +117,7 @@ pub(crate) async fn a_refused_client_is_told_at_once_and_the_endpoint_is_asked_o
         ),
         "{error}"
     );
-    let error = world.refused(impatient(Client::<R>::builder(
-        world.string_with("&apiKey=wrong"),
-    )));
+    let error = world.refused(impatient(R::client(world.string_with("&apiKey=wrong"))));
     let error = credentials_error(error.await);
     let had = matches!(
         error,
@@ -98,7 +129,7 @@ pub(crate) async fn a_refused_client_is_told_at_once_and_the_endpoint_is_asked_o
     assert!(had, "{error}");
 }
 
-pub(crate) async fn an_endpoint_that_fails_is_survived_in_each_way<R: Runtime>() {
+pub(crate) async fn an_endpoint_that_fails_is_survived_in_each_way<R: Stack>() {
     for fault in [
         Answer::Busy {
             retry_after: Duration::from_secs(1),
@@ -134,7 +165,7 @@ pub(crate) async fn an_endpoint_that_fails_is_survived_in_each_way<R: Runtime>()
     }
 }
 
-pub(crate) async fn a_redirect_of_the_token_endpoint_is_not_followed<R: Runtime>() {
+pub(crate) async fn a_redirect_of_the_token_endpoint_is_not_followed<R: Stack>() {
     let world = authenticated::<R>(2).await;
     let elsewhere = world.servers()[1].endpoint();
     world.set(0, |faults| {
@@ -145,7 +176,7 @@ pub(crate) async fn a_redirect_of_the_token_endpoint_is_not_followed<R: Runtime>
         "chronicle://{CREDENTIALS}{}?skipTlsValidation=true",
         world.servers()[0].endpoint()
     );
-    let client = impatient(Client::<R>::builder(string.parse().unwrap()));
+    let client = impatient(R::client(string.parse().unwrap()));
     let client = client.start().unwrap();
     let mut events = client.events();
     let error = world.event(&mut events, "failed fetch", |event| match event {
@@ -287,7 +318,7 @@ pub(crate) async fn a_call_is_refused_twice_at_most<R: Runtime>() {
         Answer::Http(401, "".into()),
         Answer::Grpc(core::Code::Unauthenticated, "who?".to_owned()),
     ] {
-        let world = authenticated::<R>(1).await;
+        let world = quiet::<R>().await;
         let client = connect(&world, CREDENTIALS).await;
         world.set(0, |faults| {
             faults.on(paths::ECHO_UNARY).answer = Some(answer.clone());
@@ -334,24 +365,24 @@ async fn settled<R: Runtime>(world: &World<R>) -> Client<R> {
 }
 
 /// Servers that ask who calls.
-async fn authenticated<R: Runtime>(servers: usize) -> World<R> {
+async fn authenticated<R: Stack>(servers: usize) -> World<R> {
     let mut options = quick();
     options.model.authentication = Some(Authentication::default());
     World::with(vec![options; servers]).await
 }
 
-fn string<R: Runtime>(world: &World<R>, credentials: &str) -> ConnectionString {
+fn string<R: Stack>(world: &World<R>, credentials: &str) -> ConnectionString {
     let string = world.string().to_string_with_secrets();
     let (scheme, rest) = string.split_once("://").unwrap();
     format!("{scheme}://{credentials}{rest}").parse().unwrap()
 }
 
 /// With the contract of the application, which says what is unary.
-fn builder<R: Runtime>(world: &World<R>, credentials: &str) -> Builder<R> {
+fn builder<R: Stack>(world: &World<R>, credentials: &str) -> R::Builder {
     let echo = Schema::from_source_text(include_str!("../../reference/protos/echo.proto"));
     let echo = echo.unwrap().descriptor_set().clone();
     let contract = Contract::from_descriptor_set(echo, "18.5.0").unwrap();
-    impatient(Client::builder(string(world, credentials))).contract(contract)
+    impatient(R::client(string(world, credentials))).contract(contract)
 }
 
 async fn connect<R: Runtime>(world: &World<R>, credentials: &str) -> Client<R> {

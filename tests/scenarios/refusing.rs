@@ -1,21 +1,24 @@
 //! Servers that speak another contract, or cannot tell.
 
-use super::world::{World, impatient};
-use chronicle_connection_driver::{
-    Client, Runtime,
-    core::{
-        AttemptError, CandidateError, Contract, Endpoint, Event, FatalError, Findings, Host,
-        Incompatible, Schema, State,
-    },
+use super::{
+    stack::{Stack, StackBuilder, StackClient, StackEvents},
+    world::{World, impatient},
+};
+use chronicle_connection_driver::core::{
+    AttemptError, CandidateError, Contract, Endpoint, Event, FatalError, Findings, Host,
+    Incompatible, Schema, State,
 };
 use chronicle_reference_server::{
-    Faults,
-    model::{Age, Authentication, ModelConfig, Verdict},
+    Answer, Faults,
+    model::{Age, Authentication, FirstKeepAlive, ModelConfig, Verdict},
     paths,
 };
-use std::net::Ipv4Addr;
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
 
-pub(crate) async fn an_incompatible_server_in_a_mixed_cluster_is_passed_over<R: Runtime>() {
+pub(crate) async fn an_incompatible_server_in_a_mixed_cluster_is_passed_over<R: Stack>() {
     let mut world = World::<R>::start(3).await;
     for index in [0, 1] {
         world.set(index, incompatible);
@@ -31,7 +34,7 @@ pub(crate) async fn an_incompatible_server_in_a_mixed_cluster_is_passed_over<R: 
     assert_eq!((world.server_of(&session), session.generation), (1, 2));
 }
 
-pub(crate) async fn a_cluster_that_refuses_ends_the_connect_with_all_that_was_found<R: Runtime>() {
+pub(crate) async fn a_cluster_that_refuses_ends_the_connect_with_all_that_was_found<R: Stack>() {
     let world = World::<R>::start(2).await;
     world.set_all(incompatible);
     let error = world.refused(world.builder()).await;
@@ -50,7 +53,7 @@ pub(crate) async fn a_cluster_that_refuses_ends_the_connect_with_all_that_was_fo
     world.all_sockets_closed().await;
 }
 
-pub(crate) async fn a_connection_whose_servers_all_refuse_later_stops_for_good<R: Runtime>() {
+pub(crate) async fn a_connection_whose_servers_all_refuse_later_stops_for_good<R: Stack>() {
     let mut world = World::<R>::start(2).await;
     let client = world.connect().await;
     let mut events = client.events();
@@ -71,7 +74,7 @@ pub(crate) async fn a_connection_whose_servers_all_refuse_later_stops_for_good<R
 }
 
 pub(crate) async fn a_server_that_cannot_be_verified_is_refused_and_the_way_through_is_named<
-    R: Runtime,
+    R: Stack,
 >() {
     let world = World::<R>::start(1).await;
     world.set(0, |faults| {
@@ -88,13 +91,13 @@ pub(crate) async fn a_server_that_cannot_be_verified_is_refused_and_the_way_thro
     assert_eq!(world.requests(paths::CONNECT), 0);
 
     let string = world.string_with("&skipCompatibilityCheck=true");
-    let connecting = impatient(Client::<R>::builder(string)).connect();
+    let connecting = impatient(R::client(string)).connect();
     let client = world.soon("a session", connecting).await.unwrap();
     assert!(client.session().is_some());
 }
 
 /// A field that only the client has: gained where the client is known to be newer, removed otherwise.
-pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version<R: Runtime>() {
+pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version<R: Stack>() {
     let world = World::<R>::start(1).await;
     for (version, key, is_compatible) in [
         (Some("16.0.0"), "", true),
@@ -123,7 +126,7 @@ pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version
             let schema = Schema::from_source_text(&orders("string Note = 2;")).unwrap();
             let bytes = schema.descriptor_set().clone();
             let contract = Contract::from_descriptor_set(bytes, "17.0.0").unwrap();
-            impatient(Client::<R>::builder(string.clone())).contract(contract)
+            impatient(R::client(string.clone())).contract(contract)
         };
         if is_compatible {
             let client = world.soon("a session", client().connect()).await.unwrap();
@@ -137,6 +140,30 @@ pub(crate) async fn an_older_server_is_compared_here_by_its_text_and_its_version
         let paths: Vec<_> = found.iter().map(|finding| &*finding.path).collect();
         assert_eq!(paths, ["acme.Order.Note"], "{version:?}");
     }
+}
+
+/// As servers of 15.x are: no check, no counts, no reservations, and a first keep-alive that comes
+/// after the first interval.
+pub(crate) async fn an_older_server_without_endpoints_sends_its_first_keep_alive_late<R: Stack>() {
+    let world = World::<R>::start(2).await;
+    world.set_all(|faults| {
+        let model = &mut faults.model;
+        model.age = Age::WithoutCheck;
+        model.version = "15.7.0".to_owned();
+        model.first_keep_alive = FirstKeepAlive::AfterInterval;
+        model.keep_alive_interval = Duration::from_secs(1);
+        let page = Answer::Http(200, "<html>a page for every path</html>".into());
+        faults.on(paths::COUNT).answer = Some(page.clone());
+        faults.on(paths::RESERVE).answer = Some(page);
+    });
+    let begun = Instant::now();
+    let client = world.connect().await;
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    let session = client.session().unwrap();
+    let index = world.server_of(&session);
+    let answers = || world.stats(index).requests(paths::CONNECTION_KEEP_ALIVE);
+    world.until("second answer", || answers() == 2).await;
+    assert!(world.knows(index, &session));
 }
 
 /// An application's contract in the package `acme`.
@@ -163,7 +190,7 @@ fn incompatible(faults: &mut Faults) {
 }
 
 /// The error of a cluster in which every server says the same.
-fn by_all<R: Runtime>(world: &World<R>, expected: &Incompatible) -> FatalError {
+fn by_all<R: Stack>(world: &World<R>, expected: &Incompatible) -> FatalError {
     let cause = CandidateError::Incompatible(expected.clone());
     let servers = world.servers().iter();
     let candidates = servers

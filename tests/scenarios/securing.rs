@@ -1,8 +1,11 @@
 //! TLS: whom a client trusts, and what it says of the others.
 
-use super::world::{World, impatient, quick};
+use super::{
+    stack::{Stack, StackBuilder, StackClient},
+    world::{World, impatient, quick},
+};
 use chronicle_connection_driver::{
-    Builder, Client, ConnectError, Runtime, TlsSetupError,
+    Client, ConnectError, Runtime, TlsSetupError,
     core::{CandidateError, ConfigError, FailureKind, TlsFailure},
 };
 use chronicle_reference_server::{Alpn, ServerOptions, TlsVersions};
@@ -13,7 +16,7 @@ use std::{
     thread,
 };
 
-pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Runtime>() {
+pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Stack>() {
     let world = World::<R>::start(2).await;
     let [server, other] = world.servers() else {
         panic!("not two servers");
@@ -26,7 +29,7 @@ pub(crate) async fn a_certificate_that_nobody_vouches_for_is_refused<R: Runtime>
     assert_eq!(world.sum(|stats| stats.handshakes), 0);
 }
 
-pub(crate) async fn extra_roots_vouch_for_a_server_by_name_and_by_address<R: Runtime>() {
+pub(crate) async fn extra_roots_vouch_for_a_server_by_name_and_by_address<R: Stack>() {
     let world = World::<R>::start(1).await;
     let server = &world.servers()[0];
     for host in ["127.0.0.1", "localhost", "LOCALHOST."] {
@@ -37,7 +40,7 @@ pub(crate) async fn extra_roots_vouch_for_a_server_by_name_and_by_address<R: Run
     }
 }
 
-pub(crate) async fn what_is_wrong_with_the_tls_of_a_server_is_told_apart<R: Runtime>() {
+pub(crate) async fn what_is_wrong_with_the_tls_of_a_server_is_told_apart<R: Stack>() {
     let elsewhere = ServerOptions {
         names: vec!["elsewhere.example".to_owned()],
         ..quick()
@@ -68,7 +71,7 @@ pub(crate) async fn what_is_wrong_with_the_tls_of_a_server_is_told_apart<R: Runt
     }
 }
 
-pub(crate) async fn sessions_come_up_over_tls_1_2_and_1_3<R: Runtime>() {
+pub(crate) async fn sessions_come_up_over_tls_1_2_and_1_3<R: Stack>() {
     for tls in [TlsVersions::Tls12, TlsVersions::Tls13] {
         let world = World::<R>::with(vec![ServerOptions { tls, ..quick() }]).await;
         let server = &world.servers()[0];
@@ -132,7 +135,7 @@ pub(crate) async fn a_server_may_ask_for_a_client_certificate<R: Runtime>() {
     }
 }
 
-pub(crate) async fn a_server_without_tls_is_told_as_such<R: Runtime>() {
+pub(crate) async fn a_server_without_tls_is_told_as_such<R: Stack>() {
     let world = World::<R>::start(1).await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -152,13 +155,13 @@ pub(crate) async fn a_server_without_tls_is_told_as_such<R: Runtime>() {
     // In a cluster it is one server that is out.
     let other = world.servers()[0].endpoint();
     let string = format!("chronicle://127.0.0.1:{port},{other}/?skipTlsValidation=true");
-    let connecting = impatient(Client::<R>::builder(string.parse().unwrap())).connect();
+    let connecting = impatient(R::client(string.parse().unwrap())).connect();
     let client = world.soon("a session", connecting).await.unwrap();
     assert_eq!(world.server_of(&client.session().unwrap()), 0);
 }
 
 /// Whoever asks for validation gets it.
-pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Runtime>() {
+pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Stack>() {
     let world = World::<R>::start(2).await;
     let [server, other] = world.servers() else {
         panic!("not two servers");
@@ -166,7 +169,7 @@ pub(crate) async fn validation_asked_for_in_code_or_string_is_on<R: Runtime>() {
     for (in_string, in_code) in [(true, false), (false, true)] {
         let endpoint = server.endpoint();
         let string = format!("chronicle://{endpoint}/?skipTlsValidation={in_string}");
-        let builder = impatient(Client::<R>::builder(string.parse().unwrap()))
+        let builder = impatient(R::client(string.parse().unwrap()))
             .skip_tls_validation(in_code)
             .extra_roots(other.certificate_pem());
         let (failure, text) = tls_failure(&world, builder).await;
@@ -185,13 +188,13 @@ fn client_certificate(name: &str) -> (String, String) {
 }
 
 /// A client that validates.
-fn validating<R: Runtime>(host: &str, port: u16) -> Builder<R> {
+fn validating<R: Stack>(host: &str, port: u16) -> R::Builder {
     let string = format!("chronicle://{host}:{port}");
-    impatient(Client::builder(string.parse().unwrap()))
+    impatient(R::client(string.parse().unwrap()))
 }
 
 /// Why the only server cannot be connected, and the error's text.
-async fn tls_failure<R: Runtime>(world: &World<R>, builder: Builder<R>) -> (TlsFailure, String) {
+async fn tls_failure<R: Stack>(world: &World<R>, builder: R::Builder) -> (TlsFailure, String) {
     let error = world.failed_attempt(builder).await;
     let text = error.to_string();
     match &error.candidates[0].1 {

@@ -1,13 +1,16 @@
 //! Who is told what, and whom it may hold up: nobody.
 
-use super::world::{World, impatient_timing};
+use super::{
+    stack::{Stack, StackClient, StackEvents},
+    world::{World, impatient_timing},
+};
 use chronicle_connection_driver::{
     Notice, Runtime,
     core::{Backoff, Event, Jitter, Timing},
 };
 use std::time::Duration;
 
-pub(crate) async fn the_first_subscriber_hears_all_and_the_second_what_follows<R: Runtime>() {
+pub(crate) async fn the_first_subscriber_hears_all_and_the_second_what_follows<R: Stack>() {
     let world = World::<R>::start(1).await;
     let client = world.connect().await;
     let mut first = client.events();

@@ -1,7 +1,8 @@
 //! What a scenario stands on: real servers, clients on the runtime under test, and patience.
 
+use super::stack::{Stack, StackBuilder, StackClient, StackEvents};
 use chronicle_connection_driver::{
-    Builder, Channel, Client, ConnectError, Events, Notice, Runtime,
+    Channel, ConnectError, Notice, Runtime,
     core::{
         AttemptError, Backoff, ConnectionString, DropCause, Endpoint, Event, FatalError, Jitter,
         Selector, Session, Timing,
@@ -28,7 +29,7 @@ pub(crate) struct World<R> {
     cluster: Cluster,
 }
 
-impl<R: Runtime> World<R> {
+impl<R: Stack> World<R> {
     /// So many servers, which send keep-alives ten times as fast as usual.
     pub(crate) async fn start(servers: usize) -> Self {
         Self::with(vec![quick(); servers]).await
@@ -38,7 +39,7 @@ impl<R: Runtime> World<R> {
     pub(crate) async fn with(options: Vec<ServerOptions>) -> Self {
         let cluster = on_servers(Cluster::start_with(options)).await.unwrap();
         Self {
-            runtime: R::current().unwrap(),
+            runtime: R::here(),
             cluster,
         }
     }
@@ -70,18 +71,18 @@ impl<R: Runtime> World<R> {
     }
 
     /// A client to be, whose waits are short: between selections, attempts and sessions.
-    pub(crate) fn builder(&self) -> Builder<R> {
-        impatient(Client::builder(self.string()))
+    pub(crate) fn builder(&self) -> R::Builder {
+        impatient(R::client(self.string()))
     }
 
     /// A client with short waits, connected.
-    pub(crate) async fn connect(&self) -> Client<R> {
+    pub(crate) async fn connect(&self) -> R::Client {
         let connecting = self.builder().connect();
         self.soon("a session", connecting).await.unwrap()
     }
 
     /// How an attempt fails that would be repeated for ever.
-    pub(crate) async fn failed_attempt(&self, builder: Builder<R>) -> AttemptError {
+    pub(crate) async fn failed_attempt(&self, builder: R::Builder) -> AttemptError {
         let client = builder.start().unwrap();
         let mut events = client.events();
         let failed = async {
@@ -101,7 +102,7 @@ impl<R: Runtime> World<R> {
     }
 
     /// How a connect ends that cannot succeed.
-    pub(crate) async fn refused(&self, builder: Builder<R>) -> FatalError {
+    pub(crate) async fn refused(&self, builder: R::Builder) -> FatalError {
         match self.soon("refusal", builder.connect()).await {
             Err(ConnectError::Failed(error)) => error,
             other => panic!("{other:?}"),
@@ -172,7 +173,7 @@ impl<R: Runtime> World<R> {
 
     /// Lets time pass. Only for what must not happen meanwhile.
     pub(crate) async fn pass(&self, time: Duration) {
-        self.runtime.sleep_until(Instant::now() + time).await;
+        self.runtime.pass_until(Instant::now() + time).await;
     }
 
     /// Waits for what must come, with far more patience than it should need.
@@ -207,7 +208,7 @@ impl<R: Runtime> World<R> {
     /// Waits for the first event that `pick` makes something of.
     pub(crate) async fn event<T>(
         &self,
-        events: &mut Events,
+        events: &mut R::Events,
         what: &str,
         pick: impl Fn(&Event) -> Option<T>,
     ) -> T {
@@ -227,7 +228,7 @@ impl<R: Runtime> World<R> {
     }
 
     /// Waits for the next session.
-    pub(crate) async fn connected(&self, events: &mut Events) -> Session {
+    pub(crate) async fn connected(&self, events: &mut R::Events) -> Session {
         self.event(events, "session", |event| match event {
             Event::Connected(session) => Some(session.clone()),
             _ => None,
@@ -236,7 +237,7 @@ impl<R: Runtime> World<R> {
     }
 
     /// Waits for the end of a session, and tells its cause.
-    pub(crate) async fn disconnected(&self, events: &mut Events) -> (Session, DropCause) {
+    pub(crate) async fn disconnected(&self, events: &mut R::Events) -> (Session, DropCause) {
         self.event(events, "end of the session", |event| match event {
             Event::Disconnected { session, cause, .. } => Some((session.clone(), cause.clone())),
             _ => None,
@@ -288,7 +289,7 @@ pub(crate) fn echo<R: Runtime>(channel: Channel<R>) -> EchoClient<Channel<R>> {
 }
 
 /// Shortens the waits that a scenario is not about. Every session counts as stable.
-pub(crate) fn impatient<R: Runtime>(builder: Builder<R>) -> Builder<R> {
+pub(crate) fn impatient<B: StackBuilder>(builder: B) -> B {
     builder.timing(impatient_timing()).backoff(Backoff {
         base: Duration::from_millis(20),
         ceiling: Duration::from_millis(200),

@@ -1,5 +1,7 @@
 //! `chronicle contract`: judges contracts, as a gate in somebody's CI.
 
+mod directory;
+mod fetch;
 mod report;
 mod source;
 
@@ -32,6 +34,10 @@ pub(crate) enum Command {
     /// Connect to a server as a client with this contract would, and tell its verdict.
     #[command(after_help = EXIT_CODES)]
     Check(CheckArguments),
+    /// Write the contract of a live server to a directory, to be committed and compiled: a descriptor
+    /// set, chronicle.desc; its version, chronicle.version; and a .proto file for each package.
+    #[command(after_help = fetch::EXIT_CODES)]
+    Fetch(fetch::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -95,6 +101,7 @@ async fn judge(command: &Command) -> Result<bool, Problem> {
             Ok(true)
         }
         Command::Check(arguments) => check(arguments).await,
+        Command::Fetch(arguments) => fetch::fetch(arguments).await.map(|()| true),
     }
 }
 

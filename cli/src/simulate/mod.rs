@@ -1,21 +1,173 @@
-//! `chronicle simulate`: clusters in virtual time.
+//! `chronicle simulate`: fleets in virtual time, and with `--seeds` whole lives of clusters.
 
+mod arguments;
+mod json;
 mod seeds;
+mod table;
 
-use clap::Args;
-use std::process::ExitCode;
+pub(crate) use arguments::Arguments;
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// Play the scenarios of these seeds, such as 0..1000, or of one: everything goes wrong that can,
-    /// and every rule is checked. Seeds that once broke a rule are played before a range.
-    #[arg(long, value_name = "A..B")]
-    seeds: seeds::Seeds,
-}
+use crate::problem::{self, Problem, bad_input};
+use chronicle_simulation::{
+    fleet::{Comparison, Fleet, FleetError, Progress},
+    plot,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+    time::Instant,
+};
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    seeds::run_seeds(&arguments.seeds)
+    match &arguments.seeds {
+        Some(seeds) => seeds::run_seeds(seeds),
+        None => problem::end(simulate(arguments)),
+    }
 }
 
-pub(crate) use seeds::EXIT_CODES;
+fn simulate(arguments: &Arguments) -> Result<(), Problem> {
+    let fleet = arguments.fleet().map_err(bad_input)?;
+    fleet.check().map_err(bad_input)?;
+    let out = &arguments.out;
+    // A run takes a while: where it cannot be written down, that is told before.
+    fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+    let away = match arguments.compare {
+        true => compare(&fleet, arguments)?,
+        false => play(&fleet, arguments)?,
+    };
+    judge(away)
+}
+
+fn judge(away: usize) -> Result<(), Problem> {
+    match away {
+        0 => Ok(()),
+        1 => Err(Problem::GaveUp(
+            "1 client had no session at the end".to_owned(),
+        )),
+        many => Err(Problem::GaveUp(format!(
+            "{many} clients had no session at the end"
+        ))),
+    }
+}
+
+/// Gives how many clients had no session at the end.
+fn play(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
+    let bar = bar();
+    let report = fleet.run(Instant::now(), |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let report = report.map_err(no_report)?;
+    let page = plot::page(&report, &arguments.command(fleet));
+    let drawing = Drawing {
+        name: fleet.scenario.name().to_owned(),
+        picture: plot::picture(&report),
+        page,
+    };
+    match arguments.json {
+        true => tell(
+            &drawing,
+            arguments,
+            &format!("{}\n", json::of_report(&report)),
+        )?,
+        false => tell(&drawing, arguments, &table::of_report(&report))?,
+    }
+    Ok(report.away)
+}
+
+/// Gives how many clients had no session at the end, in all variants together.
+fn compare(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
+    let bar = bar();
+    let comparison = Comparison::run(fleet, Instant::now(), |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    let comparison = comparison.map_err(no_report)?;
+    let page = plot::comparison_page(&comparison, &arguments.command(fleet));
+    let drawing = Drawing {
+        name: format!("{}-comparison", fleet.scenario),
+        picture: plot::comparison_picture(&comparison),
+        page,
+    };
+    match arguments.json {
+        true => tell(
+            &drawing,
+            arguments,
+            &format!("{}\n", json::of_comparison(&comparison)),
+        )?,
+        false => tell(&drawing, arguments, &table::of_comparison(&comparison))?,
+    }
+    Ok(comparison.away())
+}
+
+/// What is drawn, and what its files are called.
+struct Drawing {
+    name: String,
+    picture: String,
+    page: String,
+}
+
+/// Writes the pictures, and prints what there is to read.
+fn tell(drawing: &Drawing, arguments: &Arguments, text: &str) -> Result<(), Problem> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    let files = [("svg", &drawing.picture), ("html", &drawing.page)];
+    for (kind, content) in files {
+        let file = arguments.out.join(format!("{}.{kind}", drawing.name));
+        fs::write(&file, content).map_err(|error| unwritable(&file, &error))?;
+        if !arguments.json {
+            writeln!(out, "drawn: {}", file.display())?;
+        }
+    }
+    Ok(())
+}
+
+/// Hidden where standard error is no terminal.
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} to go");
+    // Only a mistake in the template could keep it from its style.
+    style.into_iter().for_each(|style| bar.set_style(style));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    bar.set_length(progress.total.as_millis() as u64);
+    bar.set_position(progress.done.as_millis() as u64);
+}
+
+fn no_report(error: FleetError) -> Problem {
+    match error {
+        FleetError::OutOfRange { .. } => bad_input(error),
+        FleetError::Broken(_) => Problem::GaveUp(error.to_string()),
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Problem {
+    let path = path.display();
+    bad_input(format!(
+        "{path} cannot be written: {error}; --out says where pictures go"
+    ))
+}
+
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  every client had a session at the end; with --seeds, every rule was kept
+  1  some had none, or a client broke a rule of the checkers
+  2  bad input: an option is wrong, or the pictures cannot be written";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_that_is_not_complete_at_the_end_has_failed() {
+        assert!(judge(0).is_ok());
+        let text = |away| match judge(away) {
+            Err(Problem::GaveUp(text)) => text,
+            Ok(()) | Err(Problem::BadInput(_) | Problem::Unread) => String::new(),
+        };
+        assert_eq!(text(1), "1 client had no session at the end");
+        assert_eq!(text(20), "20 clients had no session at the end");
+    }
+}

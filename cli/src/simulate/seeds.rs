@@ -24,7 +24,7 @@ use std::{
 
 /// Which seeds: `A..B` without `B`, or one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seeds(Range<u64>);
+pub(crate) struct Seeds(Range<u64>);
 
 impl FromStr for Seeds {
     type Err = String;
@@ -176,12 +176,6 @@ fn bar(count: usize) -> ProgressBar {
 }
 
 const MOST_EXPLAINED: usize = 3;
-
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0  every scenario kept every rule
-  1  one broke a rule; it is told as small as it could be made, with the command that replays it
-  2  bad input: an option is wrong";
 
 #[cfg(test)]
 mod tests {

@@ -115,12 +115,12 @@ impl<R: Rng> Context<R> {
     }
 
     pub(super) fn emit(&mut self, event: Event) {
-        self.outputs.push_back(Output::Event(event));
+        self.put(Output::Event(event));
     }
 
     pub(super) fn name_servers(&mut self) -> Id {
         let id = self.mint();
-        self.outputs.push_back(Output::NameServers { id });
+        self.put(Output::NameServers { id });
         id
     }
 
@@ -132,7 +132,7 @@ impl<R: Rng> Context<R> {
         limit: usize,
     ) -> Id {
         let id = self.mint();
-        self.outputs.push_back(Output::Dns {
+        self.put(Output::Dns {
             id,
             server,
             transport,
@@ -144,7 +144,7 @@ impl<R: Rng> Context<R> {
 
     pub(super) fn open(&mut self, to: Endpoint) -> Id {
         let id = self.mint();
-        self.outputs.push_back(Output::Open { id, to });
+        self.put(Output::Open { id, to });
         id
     }
 
@@ -157,7 +157,7 @@ impl<R: Rng> Context<R> {
 
     pub(super) fn send(&mut self, on: Id, request: http::Request<Bytes>, limit: usize) -> Id {
         let id = self.mint();
-        self.outputs.push_back(Output::Http {
+        self.put(Output::Http {
             id,
             on,
             request,
@@ -182,7 +182,7 @@ impl<R: Rng> Context<R> {
         } else {
             HeaderMap::new()
         };
-        self.outputs.push_back(open(Call {
+        self.put(open(Call {
             id,
             on,
             path,
@@ -194,7 +194,7 @@ impl<R: Rng> Context<R> {
     }
 
     pub(super) fn cancel(&mut self, id: Id) {
-        self.outputs.push_back(Output::Cancel(id));
+        self.put(Output::Cancel(id));
     }
 
     /// Ends what a lookup asked for. What nobody was asked for yet is withdrawn instead.
@@ -218,7 +218,7 @@ impl<R: Rng> Context<R> {
         self.outputs
             .retain(|output| !matches!(output, Output::Open { id, .. } if *id == transport));
         if self.outputs.len() == queued {
-            self.outputs.push_back(Output::Close(transport));
+            self.put(Output::Close(transport));
         }
     }
 
@@ -309,6 +309,14 @@ impl<R: Rng> Context<R> {
             Jitter::None => longest,
             Jitter::UpperHalf => random::duration(&mut self.rng, longest / 2, longest),
         }
+    }
+
+    fn put(&mut self, output: Output) {
+        if self.outputs.capacity() == 0 {
+            // Most inputs bring one or two, and the queue goes when they are taken.
+            self.outputs.reserve_exact(2);
+        }
+        self.outputs.push_back(output);
     }
 
     fn mint(&mut self) -> Id {

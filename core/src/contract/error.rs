@@ -1,9 +1,9 @@
-//! Why bytes or text are no contract.
+//! Why bytes or text are no contract, and why a contract cannot be written.
 
 use super::session::{SESSION_PACKAGE, SESSION_SERVICE};
 use std::fmt;
 
-/// Why bytes or text are no contract.
+/// Why bytes or text are no contract, or a contract cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContractError {
     /// There are no bytes, or no text.
@@ -32,6 +32,13 @@ pub enum ContractError {
     /// The set lacks the session's service, and it cannot be added, because the set has a file of
     /// the same name or another message of the same name.
     Clash(String),
+    /// The contract cannot be written.
+    NotWritable {
+        /// What of it.
+        what: String,
+        /// Why not, as the rest of a sentence.
+        why: String,
+    },
 }
 
 impl fmt::Display for ContractError {
@@ -84,6 +91,9 @@ impl fmt::Display for ContractError {
                  needs, and it cannot be added, because {name} is taken; declare the service in \
                  the set, or rename {name}"
             ),
+            Self::NotWritable { what, why } => {
+                write!(f, "the contract cannot be written: {what} {why}")
+            }
         }
     }
 }

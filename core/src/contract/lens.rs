@@ -52,7 +52,11 @@ impl<'a> Lens<'a> {
 
     /// In text, values lack the enum's name that descriptor sets put in front of some.
     pub(super) fn same_value_name(&self, owner: &[u8], was: &[u8], now: &[u8]) -> bool {
-        was == now || (self.with_text && without_prefix(owner, was) == without_prefix(owner, now))
+        if was == now || !self.with_text {
+            return was == now;
+        }
+        let forms = |name| [name, without_prefix(owner, name)];
+        forms(was).iter().any(|was| forms(now).contains(was))
     }
 }
 
@@ -63,29 +67,28 @@ fn is_left_out_of_text(name: &[u8]) -> bool {
 
 /// `JOB_STATUS_Running` of `pkg.JobStatus` is `Running`.
 fn without_prefix<'a>(owner: &[u8], value: &'a [u8]) -> &'a [u8] {
-    let simple = owner
-        .rsplit(|byte| *byte == b'.')
-        .next()
-        .unwrap_or_default();
-    let mut rest = value;
+    match value.strip_prefix(&*prefix_of(owner)) {
+        Some(name) if !name.is_empty() => name,
+        Some(_) | None => value,
+    }
+}
+
+/// What stands in front of those values of an enum that would clash without it: `JOB_STATUS_` for
+/// `pkg.JobStatus`.
+pub(super) fn prefix_of(owner: &[u8]) -> Vec<u8> {
+    let simple = owner.rsplit(|byte| *byte == b'.').next();
+    let simple = simple.unwrap_or_default();
+    let mut prefix = Vec::with_capacity(simple.len() + 8);
     for (index, byte) in simple.iter().enumerate() {
         let starts_word = byte.is_ascii_uppercase()
             && index > 0
             && (!simple[index - 1].is_ascii_uppercase()
                 || simple.get(index + 1).is_some_and(u8::is_ascii_lowercase));
         if starts_word {
-            match rest.strip_prefix(b"_") {
-                Some(after) => rest = after,
-                None => return value,
-            }
+            prefix.push(b'_');
         }
-        match rest.split_first() {
-            Some((first, after)) if *first == byte.to_ascii_uppercase() => rest = after,
-            Some(_) | None => return value,
-        }
+        prefix.push(byte.to_ascii_uppercase());
     }
-    match rest.strip_prefix(b"_") {
-        Some(name) if !name.is_empty() => name,
-        Some(_) | None => value,
-    }
+    prefix.push(b'_');
+    prefix
 }

@@ -16,13 +16,16 @@ mod text;
 mod version;
 mod wire;
 mod words;
+mod write;
 
 pub use compare::{Comparison, compare};
 pub use diff::diff;
 pub use error::ContractError;
 pub use finding::{Incompatibility, IncompatibilityKind};
 pub use schema::Schema;
-pub(crate) use version::is_newer;
+pub use text::as_source_text;
+pub use version::is_newer;
+pub use write::ProtoFile;
 
 use bytes::Bytes;
 use session::{SESSION_PROTOCOL_VERSION, check_files, with_session};
@@ -63,6 +66,22 @@ impl Contract {
             protocol_version: protocol_version.into(),
             claimed_version: None,
         })
+    }
+
+    /// Takes the contract of a server as proto source text, the way older servers return it, and the
+    /// version that it belongs to.
+    ///
+    /// What text leaves out is completed, as [`Schema::to_descriptor_set`] says.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the text is no proto source text, or declares no contract that any
+    /// server could read.
+    pub fn from_source_text(
+        text: &str,
+        protocol_version: impl Into<String>,
+    ) -> Result<Self, ContractError> {
+        let set = Schema::from_source_text(text)?.to_descriptor_set()?;
+        Self::from_descriptor_set(set, protocol_version)
     }
 
     /// The part of this contract that these services need, named with their packages, and what the

@@ -63,7 +63,7 @@ fn reach(set: &FileDescriptorSet) -> BTreeSet<String> {
 }
 
 /// Every file imports the files whose types it uses, and no other.
-fn import_what_is_used(set: &mut FileDescriptorSet) {
+pub(super) fn import_what_is_used(set: &mut FileDescriptorSet) {
     let top_level = top_level(set);
     let imports: Vec<BTreeSet<String>> = set
         .file

@@ -168,17 +168,28 @@ fn sort_declared(schema: &mut Schema) -> Result<(), ContractError> {
     }
 }
 
-fn keep_one_of_equals(
-    schema: &Schema,
-    declared: &mut Vec<Declared>,
-    same: fn(&Schema, &Declared, &Declared) -> bool,
-) -> Option<String> {
+/// Whether two schemas in order declare the same.
+pub(super) fn same(one: &Schema, other: &Schema) -> bool {
+    let all_same = |mine: &[Declared], theirs: &[Declared], same: Same| {
+        all_same(mine, theirs, |(mine, theirs)| {
+            one.key(mine) == other.key(theirs) && same((one, mine), (other, theirs))
+        })
+    };
+    all_same(&one.services, &other.services, same_service)
+        && all_same(&one.messages, &other.messages, same_message)
+        && all_same(&one.enums, &other.enums, same_enum)
+}
+
+/// Compares the members of two declarations, each of its schema.
+type Same = fn((&Schema, &Declared), (&Schema, &Declared)) -> bool;
+
+fn keep_one_of_equals(schema: &Schema, declared: &mut Vec<Declared>, same: Same) -> Option<String> {
     let mut twice = None;
     declared.dedup_by(|later, earlier| {
         if schema.key(later) != schema.key(earlier) {
             return false;
         }
-        if !same(schema, earlier, later) {
+        if !same((schema, earlier), (schema, later)) {
             let name = schema.full_name(earlier);
             twice = Some(twice.map_or(name, |other: &[u8]| other.min(name)));
         }
@@ -187,34 +198,37 @@ fn keep_one_of_equals(
     twice.map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
-fn same_service(schema: &Schema, one: &Declared, other: &Declared) -> bool {
+fn same_service(one: (&Schema, &Declared), other: (&Schema, &Declared)) -> bool {
+    let ((mine, one), (theirs, other)) = (one, other);
     let same = |(one, other): (&Method, &Method)| {
-        schema.at(one.name) == schema.at(other.name)
-            && schema.at(one.input) == schema.at(other.input)
-            && schema.at(one.output) == schema.at(other.output)
+        mine.at(one.name) == theirs.at(other.name)
+            && mine.at(one.input) == theirs.at(other.input)
+            && mine.at(one.output) == theirs.at(other.output)
             && one.client_streaming == other.client_streaming
             && one.server_streaming == other.server_streaming
     };
-    all_same(schema.methods(one), schema.methods(other), same)
+    all_same(mine.methods(one), theirs.methods(other), same)
 }
 
-fn same_message(schema: &Schema, one: &Declared, other: &Declared) -> bool {
+fn same_message(one: (&Schema, &Declared), other: (&Schema, &Declared)) -> bool {
+    let ((mine, one), (theirs, other)) = (one, other);
     let same = |(one, other): (&Field, &Field)| {
         one.number == other.number
-            && schema.at(one.name) == schema.at(other.name)
-            && schema.at(one.type_name) == schema.at(other.type_name)
-            && schema.at(one.oneof) == schema.at(other.oneof)
+            && mine.at(one.name) == theirs.at(other.name)
+            && mine.at(one.type_name) == theirs.at(other.type_name)
+            && mine.at(one.oneof) == theirs.at(other.oneof)
             && one.kind == other.kind
             && one.repeated == other.repeated
     };
-    all_same(schema.fields(one), schema.fields(other), same)
+    all_same(mine.fields(one), theirs.fields(other), same)
 }
 
-fn same_enum(schema: &Schema, one: &Declared, other: &Declared) -> bool {
+fn same_enum(one: (&Schema, &Declared), other: (&Schema, &Declared)) -> bool {
+    let ((mine, one), (theirs, other)) = (one, other);
     let same = |(one, other): (&EnumValue, &EnumValue)| {
-        one.number == other.number && schema.at(one.name) == schema.at(other.name)
+        one.number == other.number && mine.at(one.name) == theirs.at(other.name)
     };
-    all_same(schema.values(one), schema.values(other), same)
+    all_same(mine.values(one), theirs.values(other), same)
 }
 
 fn all_same<T>(one: &[T], other: &[T], same: impl FnMut((&T, &T)) -> bool) -> bool {

@@ -109,10 +109,10 @@ impl Schema {
     }
 }
 
-/// Equal where they were read from the same bytes or text.
+/// Equal where they declare the same, wherever that was read.
 impl PartialEq for Schema {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes && self.from_text == other.from_text
+        order::same(self, other)
     }
 }
 

@@ -5,7 +5,7 @@
 /// Versions are compared number by number; what follows a `-` or a `+` does not count. One that is
 /// not made of numbers, or of zeros alone (a build that was given no version), is unknown, and then
 /// neither is newer.
-pub(crate) fn is_newer(version: &str, than: &str) -> bool {
+pub fn is_newer(version: &str, than: &str) -> bool {
     match (numbers(version), numbers(than)) {
         (Some(version), Some(than)) => version > than,
         (None, _) | (_, None) => false,

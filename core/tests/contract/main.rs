@@ -11,6 +11,7 @@
 )]
 
 mod application;
+mod compilers;
 #[path = "../../../fuzz/src/contract.rs"]
 mod fuzzed;
 mod judging;
@@ -19,3 +20,5 @@ mod older_server;
 mod properties;
 mod published;
 mod text;
+mod written;
+mod written_properties;

@@ -104,6 +104,12 @@ fn an_enum_value_is_the_same_with_and_without_the_name_of_its_enum() {
     // Between two sets the whole name counts, and another prefix is another name.
     let raw_set = set("enum JobStatus { None = 0; Done = 1; }");
     assert_eq!(diff(&prefixed, &raw_set).len(), 2);
+    // A value that clashes has the enum's name in front, even if it had it before.
+    let twice = set("enum JobStatus { JOB_STATUS_None = 0; JOB_STATUS_JOB_STATUS_Done = 1; }");
+    let once = text("package p; enum JobStatus { None = 0; JOB_STATUS_Done = 1; }");
+    assert_eq!(diff(&twice, &once), []);
+    assert_eq!(diff(&once, &twice), []);
+
     let other = text("package p; enum JobStatus { STATUS_None = 0; JOB_STATUS_Gone = 1; }");
     assert_eq!(diff(&prefixed, &other).len(), 2);
 }

@@ -1,7 +1,8 @@
 //! How a server model behaves.
 
 use super::Authentication;
-use std::time::Duration;
+use chronicle_connection::Schema;
+use std::{sync::Arc, time::Duration};
 
 /// How a server behaves; `Default` is a current server with the defaults of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct ModelConfig {
     pub evict_check: Duration,
     /// How long a reservation counts: 30 s.
     pub reservation_life: Duration,
+    /// Whether reservations count: yes. A server that only counts clients takes them all the same.
+    pub counts_reservations: bool,
     /// Which methods the server knows: all.
     pub age: Age,
     /// What a compatibility check finds: nothing.
@@ -44,6 +47,7 @@ impl Default for ModelConfig {
             evict_after: Duration::from_secs(5),
             evict_check: Duration::from_secs(2),
             reservation_life: Duration::from_secs(30),
+            counts_reservations: true,
             age: Age::Current,
             verdict: Verdict::Compatible,
             authentication: None,
@@ -86,4 +90,6 @@ pub enum Verdict {
     Incompatible(Vec<String>),
     /// The flag says no, because the client's descriptor set cannot be read.
     Unreadable,
+    /// What there is to find between the client's contract and this one of the server.
+    Computed(Arc<Schema>),
 }

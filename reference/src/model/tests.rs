@@ -21,6 +21,18 @@ fn a_reservation_counts_for_thirty_seconds() {
 }
 
 #[test]
+fn a_server_may_take_reservations_without_counting_them() {
+    let mut world = World::default();
+    world.model.config_mut().counts_reservations = false;
+    world.reserve_at(0);
+    world.reserve_at(0);
+    world.connect_at(0, "a");
+    assert_eq!(world.count_at(0), 1, "one client");
+    world.model.config_mut().counts_reservations = true;
+    assert_eq!(world.count_at(0), 2, "and the reservation that is left");
+}
+
+#[test]
 fn any_registration_clears_the_oldest_reservation() {
     let mut world = World::default();
     world.reserve_at(0);

@@ -41,10 +41,11 @@ use tonic::{
     Request, Response, Status, Streaming, async_trait, metadata::KeyAndValueRef, service::Routes,
 };
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(services: Routes, shared: Arc<Shared>) -> Router {
     let service = Service(shared.clone());
     let (counting, reserving, issuing) = (shared.clone(), shared.clone(), shared.clone());
-    Routes::new(ConnectionServiceServer::new(service.clone()))
+    services
+        .add_service(ConnectionServiceServer::new(service.clone()))
         .add_service(ServerServer::new(service.clone()))
         .add_service(EchoServer::new(service))
         .into_axum_router()

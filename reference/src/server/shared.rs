@@ -31,6 +31,11 @@ impl FaultsHandle {
         self.0.wake.notify_one();
     }
 
+    /// What is wrong now.
+    pub fn get(&self) -> Faults {
+        self.0.faults.borrow().clone()
+    }
+
     /// Ends all `Connect` streams; `OK` ends them in good order.
     pub fn end_streams(&self, code: Code, message: &str) {
         let now = now();

@@ -1,14 +1,18 @@
-//! A running program, asked and answered line by line. It is expected to end with its input.
+//! A running program, asked and answered line by line. It ends with the test at the latest.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
 };
 
 pub(crate) struct Program {
     child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    /// `None` where it has ended.
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
 }
 
 impl Program {
@@ -19,29 +23,45 @@ impl Program {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (sender, output) = channel();
+        // Ends with the program.
+        thread::spawn(move || {
+            lines
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
         Self {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()),
+            input: child.stdin.take(),
+            output,
             child,
         }
     }
 
     /// Says a line, and gives the answer to it.
     pub(crate) fn say(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").unwrap();
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
         self.read()
     }
 
-    /// The next line; nothing after the last.
+    /// The next line.
     pub(crate) fn read(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
+        self.output.recv_timeout(PATIENCE).unwrap()
     }
 
     /// Ends the input, and waits for the end of the program.
     pub(crate) fn end(mut self) -> ExitStatus {
-        drop(self.input);
+        self.input = None;
         self.child.wait().unwrap()
     }
 }
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What must come has this long on any machine.
+const PATIENCE: Duration = Duration::from_secs(30);

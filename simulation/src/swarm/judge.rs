@@ -86,9 +86,11 @@ fn has_met(play: &Play<'_>, client: ClientId, fate: Fate) -> bool {
 fn founded(play: &Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Violation> {
     for (client, fate) in expected {
         let mut events = play.world.client(*client).events().iter();
-        let gave_up = events.find_map(|(at, event)| match event {
-            Event::Failed(error) => Some((*at, error)),
-            _ => None,
+        let gave_up = events.find_map(|(at, event)| {
+            if let Event::Failed(error) = event {
+                return Some((*at, error));
+            }
+            None
         });
         let Some((at, error)) = gave_up else { continue };
         let had_trouble = play.scenario.has_trouble_until(at);
@@ -273,10 +275,9 @@ impl Scenario {
             fits && !server.curse.as_ref().is_some_and(tells)
         };
         let mut actions = self.actions.iter();
-        let differs = actions.any(|(_, action)| match action {
-            Action::Speak(_, speech) => *speech == Speech::Differs,
-            Action::GoesWrong(_, wrong) => tells(wrong),
-            _ => false,
+        let differs = actions.any(|(_, action)| {
+            matches!(action, Action::Speak(_, Speech::Differs))
+                || matches!(action, Action::GoesWrong(_, wrong) if tells(wrong))
         });
         !differs && self.servers.iter().all(is_plain)
     }

@@ -9,6 +9,9 @@ mod lexer;
 mod parser;
 mod resolve;
 
+pub(super) use parser::{SCALARS, camel_case};
+pub(super) use resolve::Types;
+
 use super::{ContractError, schema::Schema};
 use prost::Message as _;
 
@@ -26,4 +29,12 @@ impl Schema {
         schema.from_text = true;
         Ok(schema)
     }
+}
+
+/// A contract's bytes as proto source text; `None` where they are a descriptor set, which has lengths
+/// in it that are control characters or no UTF-8.
+pub fn as_source_text(contract: &[u8]) -> Option<&str> {
+    let text = str::from_utf8(contract).ok()?;
+    let is_text = |c: char| !c.is_control() || c.is_whitespace();
+    text.chars().all(is_text).then_some(text)
 }

@@ -111,7 +111,10 @@ impl<'a> Parser<'a> {
                 }
                 Token::Word("optional") => {
                     let type_name = self.word("a type")?;
-                    message.field.push(self.field(type_name, Label::Optional)?);
+                    message.field.push(FieldDescriptorProto {
+                        proto3_optional: Some(true),
+                        ..self.field(type_name, Label::Optional)?
+                    });
                 }
                 Token::Word("required") => {
                     let type_name = self.word("a type")?;
@@ -381,7 +384,7 @@ fn new_field(type_name: &str, name: &str, number: i32, label: Label) -> FieldDes
 }
 
 /// As protoc names the entries of maps.
-fn camel_case(name: &str) -> String {
+pub(in crate::contract) fn camel_case(name: &str) -> String {
     let mut camel = String::with_capacity(name.len());
     let mut starts_word = true;
     for c in name.chars() {
@@ -397,7 +400,7 @@ fn camel_case(name: &str) -> String {
     camel
 }
 
-const SCALARS: [(&str, Type); 15] = [
+pub(in crate::contract) const SCALARS: [(&str, Type); 15] = [
     ("double", Type::Double),
     ("float", Type::Float),
     ("int32", Type::Int32),

@@ -11,10 +11,7 @@ use std::collections::BTreeMap;
 /// One that is declared nowhere stays as it is, without a kind: it is imported, and imports are not
 /// in the text.
 pub(super) fn resolve(set: &mut FileDescriptorSet) {
-    let mut types = Types::default();
-    for file in &set.file {
-        types.add(file.package(), &file.message_type, &file.enum_type);
-    }
+    let types = Types::of(set);
     for file in &mut set.file {
         let package = file.package().to_owned();
         for message in &mut file.message_type {
@@ -38,9 +35,23 @@ pub(super) fn resolve(set: &mut FileDescriptorSet) {
 
 /// Kinds by full name, with a dot in front.
 #[derive(Default)]
-struct Types(BTreeMap<String, Type>);
+pub(in crate::contract) struct Types(BTreeMap<String, Type>);
 
 impl Types {
+    /// The messages and enums of a set.
+    pub(in crate::contract) fn of(set: &FileDescriptorSet) -> Self {
+        let mut types = Self::default();
+        for file in &set.file {
+            types.add(file.package(), &file.message_type, &file.enum_type);
+        }
+        types
+    }
+
+    /// What a full name with a dot in front stands for.
+    pub(in crate::contract) fn kind(&self, name: &str) -> Option<Type> {
+        self.0.get(name).copied()
+    }
+
     fn add(&mut self, scope: &str, messages: &[DescriptorProto], enums: &[EnumDescriptorProto]) {
         for declared in enums {
             self.0

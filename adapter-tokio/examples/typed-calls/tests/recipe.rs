@@ -1,0 +1,73 @@
+//! The README's way to the first typed call: its commands run, and its code is that of this package.
+//! The command that fetches the contract is run by the tests of the program `chronicle`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test of programs"
+)]
+
+#[path = "../../../../reference/tests/program/mod.rs"]
+mod program;
+
+use program::Program;
+use std::env;
+
+#[test]
+fn the_commands_of_the_recipe_lead_to_typed_calls() {
+    let block = recipe().split("```sh\n").nth(1).unwrap();
+    let block = block.split("```").next().unwrap();
+    let mut commands = block.lines().filter(|line| !line.starts_with('#'));
+    let mut next = |begin: &str| commands.next().unwrap().strip_prefix(begin).unwrap();
+
+    assert_eq!(
+        next("cargo run -p typed-calls --example event-log -- "),
+        "35100"
+    );
+    let examples = env::current_exe().unwrap();
+    let examples = examples
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples");
+    let mut server = Program::start(examples.join("event-log").to_str().unwrap(), &["0"]);
+    let string = server.read();
+
+    next("cargo run -p chronicle-connection-cli -- contract fetch ");
+
+    let argument = next("cargo run -p typed-calls -- ");
+    let expected = r#""chronicle://127.0.0.1:35100/?skipTlsValidation=true""#;
+    assert_eq!(argument, expected);
+    assert_eq!(commands.next(), None);
+    let mut application = Program::start(env!("CARGO_BIN_EXE_typed-calls"), &[&string]);
+    for line in [
+        "appended 0",
+        r#"read 0 OrderPlaced {"total":42}"#,
+        "observed 0 OrderPlaced",
+    ] {
+        assert_eq!(application.read(), line);
+    }
+    let mut another = Program::start(env!("CARGO_BIN_EXE_typed-calls"), &[&string]);
+    assert_eq!(another.read(), "appended 1");
+    assert_eq!(application.read(), "observed 1 OrderPlaced");
+    assert_eq!(server.say("quit"), "ok");
+    assert!(server.end().success());
+}
+
+#[test]
+fn the_code_of_the_recipe_is_that_of_this_package() {
+    let files = [include_str!("../build.rs"), include_str!("../src/lib.rs")];
+    let blocks: Vec<&str> = recipe().split("```rust,ignore\n").skip(1).collect();
+    assert_eq!(blocks.len(), files.len());
+    for (block, file) in blocks.iter().zip(files) {
+        let block = block.split("```").next().unwrap();
+        assert!(file.contains(block.trim_end()), "{block}");
+    }
+}
+
+/// The section of the README.
+fn recipe() -> &'static str {
+    let readme = include_str!("../../../../README.md");
+    let section = readme.split("\n## Typed calls in five minutes\n").nth(1);
+    section.unwrap().split("\n## ").next().unwrap()
+}
