@@ -6,6 +6,8 @@
 //!   control of each reply.
 //! - [`World`] holds any number of machines and server models, a network with latency, and the
 //!   switches of its faults. Nothing waits: time jumps to the next thing that happens.
+//! - [`swarm`] draws whole lives of clusters from seeds, plays them, and makes small what breaks a
+//!   rule.
 //! - [`fleet`] fills a world with clients and servers, plays a scenario and gives a report, plain data
 //!   that [`plot`] draws.
 //! - [`Exploration`] gives one machine every order of inputs, breadth first, with states told apart

@@ -23,7 +23,7 @@ pub use scenario::{
     Action, Choice, ClientNo, ClientPlan, Finds, Proof, Scenario, ServerNo, ServerPlan, Speech,
     Ways, Wrong,
 };
-pub use shrink::shrink;
+pub use shrink::{kind, shrink};
 
 use crate::Violation;
 use play::Play;
@@ -75,6 +75,20 @@ impl Sum for Summary {
     fn sum<I: Iterator<Item = Self>>(summaries: I) -> Self {
         summaries.fold(Self::default(), Self::add)
     }
+}
+
+/// The seeds that once broke a rule, oldest first. They are to be run before others.
+///
+/// # Panics
+/// Where `simulation/seeds.txt` has a line that does not begin with a number.
+pub fn known_seeds() -> Vec<u64> {
+    let lines = include_str!("../seeds.txt").lines();
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let seed = |line: &str| match line.split(' ').next().unwrap_or(line).parse() {
+        Ok(seed) => seed,
+        Err(error) => panic!("seeds.txt: {line:?}: {error}"),
+    };
+    lines.map(seed).collect()
 }
 
 /// Plays a scenario from an instant on. The instant decides nothing.

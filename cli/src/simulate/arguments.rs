@@ -1,11 +1,17 @@
 //! What `chronicle simulate` is told.
 
+use super::seeds::Seeds;
 use chronicle_simulation::fleet::{Balancing, Fleet, Scenario};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 use std::{num::NonZeroUsize, path::PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
+    /// Play the scenarios of these seeds in place of a fleet, on all processors: everything goes wrong
+    /// that can, and every rule is checked. Seeds that once broke a rule are played before a range; one
+    /// number replays one seed.
+    #[arg(long, exclusive = true, value_name = "A..B")]
+    pub(super) seeds: Option<Seeds>,
     /// How many clients, up to 100,000.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     clients: usize,

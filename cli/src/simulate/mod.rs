@@ -1,7 +1,8 @@
-//! `chronicle simulate`: fleets in virtual time.
+//! `chronicle simulate`: fleets in virtual time, and with `--seeds` whole lives of clusters.
 
 mod arguments;
 mod json;
+mod seeds;
 mod table;
 
 pub(crate) use arguments::Arguments;
@@ -22,7 +23,10 @@ use std::{
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    problem::end(simulate(arguments))
+    match &arguments.seeds {
+        Some(seeds) => seeds::run_seeds(seeds),
+        None => problem::end(simulate(arguments)),
+    }
 }
 
 fn simulate(arguments: &Arguments) -> Result<(), Problem> {
@@ -148,7 +152,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Problem {
 
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  every client had a session at the end
+  0  every client had a session at the end; with --seeds, every rule was kept
   1  some had none, or a client broke a rule of the checkers
   2  bad input: an option is wrong, or the pictures cannot be written";
 

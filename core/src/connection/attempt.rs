@@ -125,15 +125,24 @@ impl Attempt {
     }
 
     /// The candidates of the best rank that are not out: those that have not failed since the last
-    /// session, nor had a session that was too short since the last stable one; or else the others.
-    pub(super) fn pool<R>(&self, cx: &Context<R>) -> Vec<usize> {
-        let (failed, unfailed): (Vec<_>, Vec<_>) = (0..self.candidates.len())
-            .filter(|index| self.candidates[*index].out.is_none())
-            .partition(|index| cx.memory.ranks_behind(&self.candidates[*index].server));
-        if unfailed.is_empty() {
-            failed
+    /// session, nor had one that was too short since the last stable one; or else the others.
+    pub(super) fn pool<R>(&self, cx: &mut Context<R>) -> Vec<usize> {
+        let left =
+            || (0..self.candidates.len()).filter(|index| self.candidates[*index].out.is_none());
+        let best = |cx: &Context<R>| -> Vec<usize> {
+            left()
+                .filter(|index| !cx.memory.ranks_behind(&self.candidates[*index].server))
+                .collect()
+        };
+        let mut pool = best(cx);
+        if pool.is_empty() {
+            cx.memory.forgive();
+            pool = best(cx);
+        }
+        if pool.is_empty() {
+            left().collect()
         } else {
-            unfailed
+            pool
         }
     }
 

@@ -370,7 +370,7 @@ impl Connected {
         let span = self.last_keep_alive - self.first_keep_alive;
         if span <= cx.config.timing.stable_after {
             // Or it would have the fewest clients of all, and be chosen again.
-            cx.memory.unstable.insert(server);
+            cx.memory.add_unstable(server);
             return BackingOff::begin(None, cx);
         }
         cx.memory.step = 0;

@@ -41,9 +41,10 @@ pub(super) struct Memory {
     pub(super) step: u32,
     /// Servers that failed after they were chosen, since the last session.
     pub(super) failed: BTreeSet<Endpoint>,
-    /// Servers whose sessions were too short to be stable, since the last stable one. Two of them
-    /// would pass a client to and fro for ever, if a session with the one cleared the other.
-    pub(super) unstable: BTreeSet<Endpoint>,
+    /// Servers whose sessions were too short to be stable, since the last stable one, the newest
+    /// last. Two of them would pass a client to and fro for ever, if a session with the one cleared
+    /// the other.
+    pub(super) unstable: Vec<Endpoint>,
     /// The server chosen last, and where it stood in the list: round-robin goes on behind it.
     pub(super) round_robin: Option<(Endpoint, usize)>,
     /// A session was dropped and no selection was made since.
@@ -61,6 +62,20 @@ impl Memory {
     /// Whether a server ranks behind those that have not failed.
     pub(super) fn ranks_behind(&self, server: &Endpoint) -> bool {
         self.failed.contains(server) || self.unstable.contains(server)
+    }
+
+    /// A session was too short to be stable.
+    pub(super) fn add_unstable(&mut self, server: Endpoint) {
+        self.unstable.retain(|other| *other != server);
+        self.unstable.push(server);
+    }
+
+    /// Gives all servers of short sessions another chance but the newest, which would have the fewest
+    /// clients of all.
+    pub(super) fn forgive(&mut self) {
+        let newest = self.unstable.pop();
+        self.unstable.clear();
+        self.unstable.extend(newest);
     }
 }
 
@@ -83,7 +98,7 @@ impl<R: Rng> Context<R> {
                 attempt: 0,
                 step: 0,
                 failed: BTreeSet::new(),
-                unstable: BTreeSet::new(),
+                unstable: Vec::new(),
                 round_robin: None,
                 fresh_reconnect: false,
                 connect_deadline: None,

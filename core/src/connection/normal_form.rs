@@ -6,7 +6,7 @@
 use super::{Connection, Context, Phase, context::Memory};
 use crate::{NormalForm, Servers, Strategy};
 use rand_core::Rng;
-use std::hash::Hasher;
+use std::{collections::BTreeSet, hash::Hasher};
 
 impl<R: Rng> Connection<R> {
     /// Writes the whole state of this connection, as far as it decides what can follow.
@@ -108,7 +108,9 @@ impl<R: Rng> Context<R> {
         } = memory;
         // From the ceiling on, all rungs are one.
         form.value(config.backoff.wait(step.saturating_add(1)));
-        form.value((failed, unstable));
+        // Of those, only the newest is told apart.
+        let older: BTreeSet<_> = unstable.iter().collect();
+        form.value((failed, older, unstable.last()));
         if matches!(strategy, Strategy::RoundRobin) {
             form.value(round_robin);
         }

@@ -1,7 +1,7 @@
 //! What must have become of everybody once all is healed.
 
 use super::{
-    Action, ClientPlan, Proof, Scenario, ServerNo, Speech, Summary, Wrong,
+    Action, ClientPlan, Finds, Proof, Scenario, ServerNo, Speech, Summary, Wrong,
     play::{Play, can_compare},
 };
 use crate::{ClientId, Violation};
@@ -86,9 +86,11 @@ fn has_met(play: &Play<'_>, client: ClientId, fate: Fate) -> bool {
 fn founded(play: &Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Violation> {
     for (client, fate) in expected {
         let mut events = play.world.client(*client).events().iter();
-        let gave_up = events.find_map(|(at, event)| match event {
-            Event::Failed(error) => Some((*at, error)),
-            _ => None,
+        let gave_up = events.find_map(|(at, event)| {
+            if let Event::Failed(error) = event {
+                return Some((*at, error));
+            }
+            None
         });
         let Some((at, error)) = gave_up else { continue };
         let had_trouble = play.scenario.has_trouble_until(at);
@@ -127,6 +129,8 @@ fn quiet(play: &mut Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Viola
         let open = play.world.live_transports(client);
         let allowed = match play.world.client(client).state() {
             State::Connected(_) => 1..=1,
+            // It takes a moment until the server sees the end of a transport.
+            State::Stopped if heard_lately(play, client) => 0..=usize::MAX,
             State::Idle | State::Stopped => 0..=0,
             State::Resolving | State::Selecting | State::Handshaking { .. } | State::BackingOff => {
                 0..=usize::MAX
@@ -139,6 +143,13 @@ fn quiet(play: &mut Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Viola
         }
     }
     Ok(())
+}
+
+fn heard_lately(play: &Play<'_>, client: ClientId) -> bool {
+    let events = play.world.client(client).events();
+    events
+        .last()
+        .is_some_and(|(at, _)| play.world.elapsed() - *at < MOMENT)
 }
 
 /// Everybody closes, and nothing is left: no transport, no registration.
@@ -188,7 +199,11 @@ impl Scenario {
             let plan = &self.servers[server.0];
             client.skips_check || plan.speech == Speech::Fits && can_compare(plan.age)
         };
-        let is_cursed = |server: &ServerNo| self.servers[server.0].curse.is_some();
+        let is_cursed = |server: &ServerNo| match &self.servers[server.0].curse {
+            Some(Wrong::Asked(Request::CheckCompatibility, _)) => !client.skips_check,
+            Some(Wrong::Asked(..) | Wrong::Dialled(_) | Wrong::Silent) => true,
+            None => false,
+        };
         let sound: Vec<_> = candidates.iter().filter(|one| !is_cursed(one)).collect();
         let proof = match (self.authentication, client.proof) {
             (None, Proof::None | Proof::Key | Proof::WrongKey)
@@ -199,11 +214,22 @@ impl Scenario {
         };
         let all_differ = !candidates.is_empty() && !candidates.iter().any(fits);
         let any_fits = sound.iter().any(|one| fits(one));
+        let may_have_found_others = match client.finds {
+            Finds::Name { .. } => self.lists_others(),
+            Finds::List(_) => false,
+        };
+        let flaps = |server: &ServerNo| {
+            let curse = self.servers[server.0].curse.as_ref();
+            curse.is_some_and(|curse| !fails_at_once(curse))
+        };
         match proof {
             Proven::Yes if any_fits => Fate::Connects,
+            Proven::Yes | Proven::No | Proven::Never if may_have_found_others => Fate::Open,
             Proven::Yes if all_differ && sound.len() == candidates.len() => Fate::Stops,
             Proven::No if any_fits => Fate::Stops,
             Proven::Never if self.has_false_tokens() => Fate::Open,
+            // With such a server there are sessions, time and again.
+            Proven::Yes if candidates.iter().any(flaps) => Fate::Open,
             Proven::Yes | Proven::No | Proven::Never => Fate::Fails,
         }
     }
@@ -216,6 +242,12 @@ impl Scenario {
                 Action::GoesWrong(_, Wrong::Asked(Request::Token, _))
             )
         })
+    }
+
+    /// Whether DNS told other servers for a while, whose sessions may last.
+    fn lists_others(&self) -> bool {
+        let mut actions = self.actions.iter();
+        actions.any(|(_, action)| matches!(action, Action::List(_)))
     }
 
     /// Whether anything goes wrong by then.
@@ -243,10 +275,9 @@ impl Scenario {
             fits && !server.curse.as_ref().is_some_and(tells)
         };
         let mut actions = self.actions.iter();
-        let differs = actions.any(|(_, action)| match action {
-            Action::Speak(_, speech) => *speech == Speech::Differs,
-            Action::GoesWrong(_, wrong) => tells(wrong),
-            _ => false,
+        let differs = actions.any(|(_, action)| {
+            matches!(action, Action::Speak(_, Speech::Differs))
+                || matches!(action, Action::GoesWrong(_, wrong) if tells(wrong))
         });
         !differs && self.servers.iter().all(is_plain)
     }
@@ -286,5 +317,7 @@ fn worst_case(scenario: &Scenario) -> Duration {
 const SETTLING: Duration = Duration::from_secs(22);
 
 const QUIET: Duration = Duration::from_secs(8);
+
+const MOMENT: Duration = Duration::from_secs(2);
 
 const LEAVING: Duration = Duration::from_secs(4);

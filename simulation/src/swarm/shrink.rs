@@ -16,6 +16,15 @@ pub fn shrink(base: Instant, scenario: Scenario, violation: Violation) -> (Scena
     Shrinking::new(base, scenario, violation, |_| None).run()
 }
 
+/// The rule of a violation, without what differs from case to case: numbers, and all that stands
+/// behind a colon.
+pub fn kind(violation: &Violation) -> String {
+    let rule = violation.rule.split(": ").next().unwrap_or_default();
+    let is_word = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
+    let words: Vec<&str> = rule.split(' ').filter(is_word).collect();
+    words.join(" ")
+}
+
 pub(super) struct Shrinking {
     base: Instant,
     rule: Rule,
@@ -31,7 +40,7 @@ impl Shrinking {
         Self {
             base,
             rule,
-            kind: kind(&violation.rule),
+            kind: kind(&violation),
             best,
             violation,
             left: MOST_RUNS,
@@ -155,7 +164,7 @@ impl Shrinking {
         }
         self.left -= 1;
         let broken = Play::new(self.base, &scenario).under(self.rule).run().err();
-        match broken.filter(|violation| kind(&violation.rule) == self.kind) {
+        match broken.filter(|violation| kind(violation) == self.kind) {
             Some(violation) => {
                 (self.best, self.violation) = (scenario, violation);
                 true
@@ -220,14 +229,6 @@ impl Action {
             | Self::Disorder(_) => None,
         }
     }
-}
-
-/// A rule without what differs from case to case: numbers, and all that stands behind a colon.
-fn kind(rule: &str) -> String {
-    let rule = rule.split(": ").next().unwrap_or(rule);
-    let is_word = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
-    let words: Vec<&str> = rule.split(' ').filter(is_word).collect();
-    words.join(" ")
 }
 
 /// A second or two, for a release build.

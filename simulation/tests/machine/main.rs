@@ -33,3 +33,4 @@ mod staying_connected;
 mod strategies;
 mod tokens;
 mod waits;
+mod world;

@@ -82,6 +82,28 @@ fn two_servers_of_short_sessions_do_not_pass_a_client_to_and_fro() {
 }
 
 #[test]
+fn when_every_server_had_a_short_session_only_the_newest_ranks_behind() {
+    let mut hand = hand("chronicle://s1,s2");
+    hand.connect();
+    for server in ["s1", "s2", "s1", "s2"] {
+        hand.wait_until(has_dialled);
+        // At first both are asked; then only one is left, whoever has the fewest clients.
+        let transport = match dials(&mut hand.clone()).len() {
+            2 => offer(&mut hand, &[("s1", Some(0)), ("s2", Some(1))])[0],
+            _ => {
+                let transport = hand.take_open(server);
+                hand.open(transport);
+                transport
+            }
+        };
+        assert_eq!(the_chosen(&mut hand), server);
+        let live = pass(&mut hand, transport);
+        live_on(&mut hand, live, 2);
+        hand.reply(live.transport, closed());
+    }
+}
+
+#[test]
 fn if_all_fail_the_attempt_fails_with_the_cause_of_each() {
     let mut hand = hand(THREE);
     hand.connect();

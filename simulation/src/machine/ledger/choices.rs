@@ -10,8 +10,8 @@ pub(super) struct Choices {
     candidates: Vec<Endpoint>,
     /// Chosen in vain since the last session.
     failed: BTreeSet<Endpoint>,
-    /// Had a session too short to be stable, since the last stable one.
-    unstable: BTreeSet<Endpoint>,
+    /// Had the last session, which was too short to be stable.
+    unstable: Option<Endpoint>,
     /// Chosen in vain in this attempt.
     out: BTreeSet<Endpoint>,
     /// Their transport did not come about in this attempt, or ended.
@@ -31,7 +31,7 @@ impl Choices {
         Self {
             candidates: Vec::new(),
             failed: BTreeSet::new(),
-            unstable: BTreeSet::new(),
+            unstable: None,
             out: BTreeSet::new(),
             gone: BTreeSet::new(),
             incompatible: BTreeSet::new(),
@@ -87,11 +87,7 @@ impl Choices {
     /// A session ended.
     pub(super) fn lost(&mut self, server: &Endpoint, was_stable: bool) {
         self.end();
-        if was_stable {
-            self.unstable.clear();
-        } else {
-            self.unstable.insert(server.clone());
-        }
+        self.unstable = (!was_stable).then(|| server.clone());
     }
 
     pub(super) fn connected(&mut self) {
@@ -127,11 +123,11 @@ impl Choices {
             format!("{server} is chosen, which is no candidate or out")
         })?;
         let is_better = |other: &&Endpoint| {
-            let seen = [&self.failed, &self.unstable, &self.out, &self.gone];
-            seen.iter().all(|seen| !seen.contains(other))
+            let seen = [&self.failed, &self.out, &self.gone];
+            seen.iter().all(|seen| !seen.contains(other)) && self.unstable.as_ref() != Some(*other)
         };
         let better = self.candidates.iter().find(is_better);
-        let ranks_behind = self.failed.contains(server) || self.unstable.contains(server);
+        let ranks_behind = self.failed.contains(server) || self.unstable.as_ref() == Some(server);
         Broken::unless(!ranks_behind || better.is_none(), || {
             let better = better.map(ToString::to_string).unwrap_or_default();
             format!("{server} is chosen, which failed since the last session; {better} did not")

@@ -147,10 +147,15 @@ impl Ledger {
             let output = render_output(output);
             return Err(Broken(format!("unknown request or transport: {output}")));
         };
-        Broken::unless(matches!(transport.phase, Phase::Open(_)), || {
-            let output = render_output(output);
-            format!("a request on a transport that is not open: {output}")
-        })?;
+        // What was overdue happened before the input at hand, such as a GOAWAY.
+        let was_open = self.may_be_dropped.contains(&on) && transport.phase == Phase::GoingAway;
+        Broken::unless(
+            matches!(transport.phase, Phase::Open(_)) || was_open,
+            || {
+                let output = render_output(output);
+                format!("a request on a transport that is not open: {output}")
+            },
+        )?;
         let may_carry = match what {
             Request::Count | Request::Reserve | Request::Token => false,
             Request::CheckCompatibility | Request::GetDescriptorSet => self.was_refused,
@@ -230,7 +235,8 @@ impl Ledger {
     fn close(&mut self, id: Id) -> Result<(), Broken> {
         self.requests.retain(|_, pending| pending.on != id);
         let closed = self.transports.remove(&id);
-        if let Some(given_up) = closed.as_ref().filter(|one| one.phase == Phase::Dialling) {
+        let never_opened = |one: &&Transport| matches!(one.phase, Phase::Dialling | Phase::Late);
+        if let Some(given_up) = closed.as_ref().filter(never_opened) {
             self.choices.is_gone(&given_up.to);
         }
         let is_open = closed.is_some();

@@ -1,0 +1,213 @@
+//! What a world can do to its hosts, seen by a client.
+
+use crate::help::*;
+use chronicle_connection::{
+    Command, DEFAULT_PORT, DnsTransport, Endpoint, Event, FailureKind, Host, SrvRecord, State,
+};
+use chronicle_simulation::{
+    ClientId, Disorder, DnsAnswer, DnsFaults, Forgery, NameServerId, ServerId, Setup, Told, World,
+};
+
+const SRV_STRING: &str = "chronicle+srv://cluster.test";
+
+fn records(servers: &[&str]) -> Vec<SrvRecord> {
+    let record = |server: &&str| SrvRecord {
+        server: Endpoint::new(Host::Name((*server).to_owned()), DEFAULT_PORT),
+        priority: 0,
+        weight: 0,
+    };
+    servers.iter().map(record).collect()
+}
+
+/// Two servers, the first of which DNS tells, and a client that finds it so.
+fn looking_up(faults: DnsFaults) -> (World, ClientId, NameServerId) {
+    let mut world = World::new(start(), 1);
+    world.add_servers(2);
+    let name_server = world.add_name_server();
+    world.set_records("cluster.test", records(&["s1"]));
+    world.set_dns_faults(name_server, faults);
+    let client = world.add_client(Setup::new(SRV_STRING).exact().patient());
+    world.connect(client);
+    (world, client, name_server)
+}
+
+fn tries(world: &World, client: ClientId) -> Vec<(DnsTransport, bool)> {
+    let events = world.client(client).events().iter();
+    let tries = events.filter_map(|(_, event)| match event {
+        Event::LookupTryFailed { transport, .. } => Some((*transport, false)),
+        Event::Resolved { transport, .. } => Some((*transport, true)),
+        _ => None,
+    });
+    tries.collect()
+}
+
+#[test]
+fn records_that_change_are_found_on_the_next_connect() {
+    let (mut world, client, _) = looking_up(DnsFaults::default());
+    world.run_for(secs(10));
+    let servers: Vec<ServerId> = world.server_ids().collect();
+    assert_eq!(world.client(client).server(), Some(servers[0]));
+    world.set_records("cluster.test", records(&["s2"]));
+    world.crash(servers[0]);
+    world.run_for(secs(2));
+    assert_eq!(world.client(client).server(), Some(servers[1]));
+}
+
+#[test]
+fn truncated_answers_are_had_over_tcp_and_edns_is_left_out_where_it_is_not_known() {
+    let (mut world, client, _) = looking_up(DnsFaults {
+        truncates: true,
+        no_edns: true,
+        ..DnsFaults::default()
+    });
+    world.run_for(secs(1));
+    assert!(world.client(client).is_connected());
+    let (udp, tcp) = (DnsTransport::Udp, DnsTransport::Tcp);
+    assert_eq!(
+        tries(&world, client),
+        [(udp, false), (udp, false), (tcp, true)]
+    );
+}
+
+#[test]
+fn no_forgery_is_believed() {
+    for forgery in [
+        Forgery::OtherId,
+        Forgery::OtherName,
+        Forgery::OtherType,
+        Forgery::Question,
+    ] {
+        let (mut world, client, _) = looking_up(DnsFaults {
+            forgery: Some(forgery),
+            ..DnsFaults::default()
+        });
+        world.run_for(secs(1));
+        assert!(world.client(client).is_connected(), "{forgery:?}");
+    }
+}
+
+#[test]
+fn whoever_dials_what_only_a_forgery_names_breaks_a_rule() {
+    let mut world = World::new(start(), 1);
+    let client = world.add_client(Setup::new("chronicle://forged.test").exact());
+    let violation = world.try_command(client, Command::Connect).unwrap_err();
+    assert!(violation.rule.contains("forged"), "{violation}");
+}
+
+#[test]
+fn a_name_server_that_is_no_help_is_passed_over_and_without_another_nobody_connects() {
+    for answer in [
+        DnsAnswer::Nothing,
+        DnsAnswer::NoSuchName,
+        DnsAnswer::NoRecords,
+        DnsAnswer::ServerFailure,
+        DnsAnswer::Refused,
+        DnsAnswer::Garbage,
+        DnsAnswer::Fails(FailureKind::Unreachable),
+    ] {
+        let faults = DnsFaults {
+            answer: Some(answer),
+            ..DnsFaults::default()
+        };
+        let (mut world, client, name_server) = looking_up(faults);
+        world.run_for(secs(6));
+        assert!(!world.client(client).is_connected(), "{answer:?}");
+        world.set_dns_faults(name_server, DnsFaults::default());
+        world.run_for(secs(9));
+        assert!(world.client(client).is_connected(), "{answer:?}");
+
+        let knows = matches!(answer, DnsAnswer::NoSuchName | DnsAnswer::NoRecords);
+        let (mut world, client, _) = looking_up(faults);
+        world.add_name_server();
+        // Known from the second attempt on.
+        world.run_for(secs(10));
+        assert_eq!(world.client(client).is_connected(), !knows, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_platform_without_name_servers_fails_the_lookup() {
+    let (mut world, client, _) = looking_up(DnsFaults::default());
+    world.set_dns_configured(false);
+    world.run_for(secs(10));
+    assert!(world.client(client).is_connected(), "it had asked before");
+
+    let mut world = World::new(start(), 1);
+    world.set_dns_configured(false);
+    let client = world.add_client(Setup::new(SRV_STRING).exact().patient());
+    world.connect(client);
+    world.run_for(millis(500));
+    assert_eq!(world.client(client).state(), State::BackingOff);
+}
+
+/// A client with a session that is stable.
+fn stable(seed: u64) -> (World, ClientId) {
+    let mut world = World::new(start(), seed);
+    world.add_servers(2);
+    let client = world.add_client(Setup::new("chronicle://s1,s2").exact().patient());
+    world.connect(client);
+    world.run_for(secs(10));
+    assert!(world.client(client).is_connected());
+    (world, client)
+}
+
+#[test]
+fn a_transport_can_be_lost_to_both_sides_or_to_one() {
+    // Without a word, five seconds after the last that came.
+    for (told, at_most) in [
+        (Told::Both, millis(10)),
+        (Told::Client, millis(10)),
+        (Told::Server, secs(6)),
+    ] {
+        let (mut world, client) = stable(1);
+        let server = world.client(client).server().unwrap();
+        world.lose_transport(client, told);
+        let is_known = world.server(server).registered() > 0;
+        assert_eq!(is_known, told == Told::Client, "{told:?}");
+        let dropped = world.run_until(at_most, |world| {
+            world.session_changes().iter().any(|change| !change.is_up)
+        });
+        assert!(dropped, "{told:?}");
+        world.run_for(secs(1));
+        assert!(world.client(client).is_connected(), "{told:?}");
+        assert_eq!(world.live_transports(client), 1, "{told:?}");
+    }
+}
+
+#[test]
+fn replies_in_disorder_break_no_rule_and_late_ones_are_ignored() {
+    for seed in 0..20 {
+        let mut world = World::new(start(), seed);
+        world.add_servers(3);
+        world.set_disorder(Disorder {
+            reordered: 40,
+            duplicated: 40,
+            late: 10,
+            by: secs(12),
+        });
+        let client = world.add_client(Setup::new(THREE).patient());
+        world.connect(client);
+        world.run_for(secs(60));
+        let ignored = world.client(client).stats().ignored_replies;
+        assert!(ignored > 0, "seed {seed}: duplicates arrive and do nothing");
+        world.set_disorder(Disorder::default());
+        world.run_for(secs(60));
+        assert!(world.client(client).is_connected(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_is_not_stopped_again() {
+    let (mut world, client) = stable(1);
+    world.suspend(client, secs(3));
+    world.pause(client, secs(60));
+    world.suspend(client, secs(60));
+    world.run_for(secs(4));
+    let drops = world
+        .session_changes()
+        .iter()
+        .filter(|change| !change.is_up);
+    assert_eq!(drops.count(), 0, "what arrived meanwhile was kept");
+    world.run_for(secs(30));
+    assert!(world.client(client).is_connected());
+}
