@@ -85,6 +85,24 @@ impl Fleet {
     }
 }
 
+/// Adds clients of as many lists as there are servers, or of one where it has them all. Clients of
+/// one list are not next to each other, so that what happens to some happens to clients of all.
+fn add_clients(world: &mut World, fleet: &Fleet, rng: &mut ChaCha8Rng) -> Vec<ClientId> {
+    let lists = match fleet.known_servers() == fleet.servers {
+        true => 1,
+        false => fleet.servers.min(fleet.clients),
+    };
+    let sizes = (0..lists).map(|list| (fleet.clients + list) / lists);
+    let groups: Vec<Vec<ClientId>> = sizes
+        .map(|size| world.add_clients(size, &fleet.setup(rng)))
+        .collect();
+    let longest = groups.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest)
+        .flat_map(|at| groups.iter().filter_map(move |group| group.get(at)))
+        .copied()
+        .collect()
+}
+
 struct Run {
     world: World,
     clients: Vec<ClientId>,
@@ -110,10 +128,9 @@ impl Run {
         let servers = (0..fleet.servers).map(|_| world.add_server_with(model.clone()));
         let servers: Vec<ServerId> = servers.collect();
         let mut rng = ChaCha8Rng::seed_from_u64(fleet.seed);
-        let clients = (0..fleet.clients).map(|_| world.add_client(fleet.setup(&mut rng)));
-        let clients: Vec<ClientId> = clients.collect();
+        let clients = add_clients(&mut world, fleet, &mut rng);
         Self {
-            watch: Watch::new(clients.clone(), servers.clone()),
+            watch: Watch::new(&clients, servers.clone()),
             clients,
             servers,
             is_up: vec![true; fleet.servers],

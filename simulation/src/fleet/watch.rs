@@ -2,13 +2,13 @@
 
 use super::Times;
 use crate::{ClientId, ServerId, SessionChange};
-use std::{mem, time::Duration};
+use std::{collections::BTreeMap, mem, time::Duration};
 
 /// Follows the sessions of a fleet.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// Rising.
-    clients: Vec<ClientId>,
+    /// The numbers of the clients.
+    numbers: BTreeMap<ClientId, usize>,
     /// Rising.
     servers: Vec<ServerId>,
     /// For each client, since when it has no session.
@@ -25,11 +25,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(clients: Vec<ClientId>, servers: Vec<ServerId>) -> Self {
+    pub(super) fn new(clients: &[ClientId], servers: Vec<ServerId>) -> Self {
         Self {
             away_since: vec![None; clients.len()],
             had_session: vec![false; clients.len()],
-            clients,
+            numbers: clients.iter().copied().zip(0..).collect(),
             servers,
             sessions: 0,
             started: 0,
@@ -50,7 +50,7 @@ impl Watch {
     /// Takes in what has happened since the last time, of all that has happened.
     pub(super) fn look(&mut self, changes: &[SessionChange]) {
         for change in &changes[self.seen..] {
-            if let Ok(client) = self.clients.binary_search(&change.client) {
+            if let Some(&client) = self.numbers.get(&change.client) {
                 self.change(client, change);
             }
         }

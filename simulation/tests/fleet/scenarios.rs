@@ -44,6 +44,23 @@ fn in_a_cold_start_everybody_is_there_within_a_second() {
 }
 
 #[test]
+fn of_more_than_64_servers_each_client_knows_64_and_every_server_is_known() {
+    let report = play(&Fleet {
+        clients: 150,
+        servers: 70,
+        ..Fleet::new(Scenario::ColdStart)
+    });
+    assert_eq!((report.away, report.connecting.sorted().len()), (0, 150));
+    let probes = report.loads.iter().map(|seconds| {
+        let all = seconds.iter().map(|second| second.counts);
+        all.sum::<u32>()
+    });
+    let probes: Vec<u32> = probes.collect();
+    assert_eq!(probes.iter().sum::<u32>(), 150 * 64);
+    assert!(probes.iter().all(|&probes| probes > 0), "{probes:?}");
+}
+
+#[test]
 fn in_a_crash_those_of_the_dead_servers_go_to_the_others() {
     let report = play(&small(Scenario::Crash));
     let dead = |server| Outage {
