@@ -155,7 +155,13 @@ impl<'a> Play<'a> {
                 let host = Host::Server(self.server(*server));
                 self.world.set_slow(host, *by);
             }
-            Action::GoesWrong(server, wrong) => self.goes_wrong(*server, wrong),
+            Action::GoesWrong(server, wrong) => {
+                self.goes_wrong(*server, wrong);
+                // A fault in place of a curse would lift it for a while.
+                if let Some(curse) = &self.scenario.servers[server.0].curse {
+                    self.goes_wrong(*server, curse);
+                }
+            }
             Action::GoesRight(server) => self.goes_right(*server),
             Action::ForgetTokens(server) => self.world.reset_tokens(self.server(*server)),
             Action::Speak(server, speech) => {
