@@ -46,4 +46,4 @@ fn odd_seeds() {
     );
 }
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 1_000;
