@@ -63,6 +63,8 @@ pub struct World {
     disorder: Disorder,
     /// Some reply may have gone astray.
     was_disorderly: bool,
+    /// By how much a reply may come late at most, or may have come.
+    lateness: Duration,
     dns: dns::Dns,
     queue: Queue,
     clients: Vec<Client>,
@@ -137,6 +139,7 @@ impl World {
             faults: network::Faults::default(),
             disorder: Disorder::default(),
             was_disorderly: false,
+            lateness: Duration::ZERO,
             dns: dns::Dns::default(),
             queue: Queue::default(),
             clients: Vec::new(),

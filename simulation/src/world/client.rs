@@ -332,7 +332,8 @@ impl World {
     }
 
     /// The rule that only both sides together can check: whom its server does not know any more
-    /// does not believe to be connected for longer than the threshold.
+    /// does not believe to be connected for longer than the threshold, and than what the server said
+    /// before is late.
     fn notices_when_forgotten(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0];
         let Some(registration) = &mut client.registration else {
@@ -349,7 +350,7 @@ impl World {
             return;
         }
         let age = self.now - *registration.forgotten.get_or_insert(self.now);
-        if age > client.threshold {
+        if age > client.threshold + self.lateness {
             self.breaks(
                 id,
                 format!("believes to be connected {age:?} after its server forgot it"),

@@ -35,6 +35,7 @@ impl World {
         self.note("network", &format!("{disorder:?}"));
         self.disorder = disorder;
         self.was_disorderly = true;
+        self.lateness = self.lateness.max(disorder.by);
     }
 
     /// Loses one open transport of a client, drawn at random; none where it has none.

@@ -2,8 +2,10 @@
 
 use crate::help::*;
 use chronicle_connection::{
-    Command, DEFAULT_PORT, DnsTransport, Endpoint, Event, FailureKind, Host, SrvRecord, State,
+    Code, Command, DEFAULT_PORT, DnsTransport, Endpoint, Event, FailureKind, Host, SrvRecord,
+    State, Status,
 };
+use chronicle_reference_server::model::ModelConfig;
 use chronicle_simulation::{
     ClientId, Disorder, DnsAnswer, DnsFaults, Forgery, NameServerId, ServerId, Setup, Told, World,
 };
@@ -193,6 +195,29 @@ fn replies_in_disorder_break_no_rule_and_late_ones_are_ignored() {
         world.set_disorder(Disorder::default());
         world.run_for(secs(60));
         assert!(world.client(client).is_connected(), "seed {seed}");
+    }
+}
+
+#[test]
+fn who_hears_late_of_its_end_is_not_too_trusting() {
+    // The last keep-alives have to be late by ever more, none by too much: 179 is such a seed.
+    for seed in 170..190 {
+        let mut world = World::new(start(), seed);
+        let server = world.add_server_with(ModelConfig {
+            keep_alive_interval: millis(500),
+            ..ModelConfig::default()
+        });
+        let client = world.add_client(Setup::new("chronicle://s1").patient());
+        world.connect(client);
+        world.run_for(secs(3));
+        world.set_disorder(Disorder {
+            late: 60,
+            by: secs(11),
+            ..Disorder::default()
+        });
+        world.run_for(secs(2));
+        world.finish_streams(server, &Status::grpc(Code::Unavailable, "the stream ends"));
+        world.run_for(secs(30));
     }
 }
 
