@@ -37,7 +37,7 @@ pub(super) fn some_of<T: Copy>(rng: &mut impl Rng, items: &[T], count: usize) ->
 /// A duration from `shortest` to `longest`, both included.
 pub(super) fn duration(rng: &mut impl Rng, shortest: Duration, longest: Duration) -> Duration {
     let span = longest.saturating_sub(shortest).as_nanos();
-    let span = u64::try_from(span).unwrap_or(u64::MAX - 1);
+    let span = u64::try_from(span).unwrap_or(u64::MAX);
     shortest + Duration::from_nanos(below(rng, span.saturating_add(1)))
 }
 
