@@ -212,6 +212,7 @@ impl Scenario {
             // There is nobody to get a token from.
             (None, Proof::Secret | Proof::WrongSecret) => Proven::Never,
         };
+        let asks_for_tokens = matches!(client.proof, Proof::Secret | Proof::WrongSecret);
         let all_differ = !candidates.is_empty() && !candidates.iter().any(fits);
         let any_fits = sound.iter().any(|one| fits(one));
         let may_have_found_others = match client.finds {
@@ -226,8 +227,9 @@ impl Scenario {
             Proven::Yes if any_fits => Fate::Connects,
             Proven::Yes | Proven::No | Proven::Never if may_have_found_others => Fate::Open,
             Proven::Yes if all_differ && sound.len() == candidates.len() => Fate::Stops,
+            // A false token may have brought a session, and who had one tries for ever.
+            Proven::No | Proven::Never if asks_for_tokens && self.has_false_tokens() => Fate::Open,
             Proven::No if any_fits => Fate::Stops,
-            Proven::Never if self.has_false_tokens() => Fate::Open,
             // With such a server there are sessions, time and again.
             Proven::Yes if candidates.iter().any(flaps) => Fate::Open,
             Proven::Yes | Proven::No | Proven::Never => Fate::Fails,
