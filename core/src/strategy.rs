@@ -32,8 +32,8 @@ impl Default for Strategy {
 /// A strategy of the application's own.
 pub trait Selector: fmt::Debug + Send + Sync {
     /// The one of `candidates` to connect to next. There is at least one. Servers that failed
-    /// since the last session are left out while there are others. What is not one of the list is
-    /// taken for its first.
+    /// since the last session, or whose session was too short to be stable, are left out while
+    /// there are others. What is not one of the list is taken for its first.
     fn select<'a>(&mut self, candidates: &'a [Endpoint], rng: &mut dyn Rng) -> &'a Endpoint;
 
     /// A copy of this strategy, for a copy of its connection.
