@@ -103,19 +103,41 @@ fn servers_that_are_drawn_after_all_others_failed_are_not_probed_before_the_end_
 
 #[test]
 fn the_dials_come_at_a_uniform_moment_within_the_wait() {
-    let mut shares = [0; 5];
-    for seed in 0..1000 {
-        let mut hand = Hand::seeded(start(), Setup::new(THREE), seed);
-        hand.connect();
-        let (dialled, asked) = dial_and_ask(&mut hand);
-        assert!(dialled <= asked);
-        let share = dialled.as_secs_f64() / asked.as_secs_f64();
-        shares[((share * 5.0) as usize).min(4)] += 1;
+    for had_a_session in [false, true] {
+        let mut shares = [0; 5];
+        for seed in 0..1000 {
+            let mut hand = Hand::seeded(start(), Setup::new(THREE), seed);
+            hand.connect();
+            if had_a_session {
+                live_and_lose(&mut hand);
+            }
+            let began = hand.elapsed();
+            let (dialled, asked) = dial_and_ask(&mut hand);
+            assert!(dialled <= asked);
+            let share = (dialled - began).as_secs_f64() / (asked - began).as_secs_f64();
+            shares[((share * 5.0) as usize).min(4)] += 1;
+        }
+        assert!(
+            shares.iter().all(|&count| (140..=260).contains(&count)),
+            "{shares:?}"
+        );
     }
-    assert!(
-        shares.iter().all(|&count| (140..=260).contains(&count)),
-        "{shares:?}"
-    );
+}
+
+/// A stable session with the only server that can be reached, and its end.
+fn live_and_lose(hand: &mut Hand) {
+    hand.wait_until(has_dialled);
+    let transport = hand.take_open("s1");
+    hand.open(transport);
+    for server in ["s2", "s3"] {
+        let other = hand.take_open(server);
+        hand.reply(other, refused());
+    }
+    hand.wait_until(|hand| hand.asks(Request::Reserve));
+    let live = pass(hand, transport);
+    live_on(hand, live, 7);
+    hand.take_all();
+    hand.reply(transport, closed());
 }
 
 #[test]

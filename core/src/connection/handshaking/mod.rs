@@ -148,8 +148,8 @@ impl Handshaking {
                 }
                 let is_open = matches!(check, Check::Running(_));
                 let verdict = match check.awaited() {
-                    Some(check) if check.deadline <= due => check.expire(is_open, cx),
-                    Some(_) | None => return Phase::Handshaking(self),
+                    Some(check) => check.expire(is_open, cx),
+                    None => return Phase::Handshaking(self),
                 };
                 self.judged(verdict, cx)
             }

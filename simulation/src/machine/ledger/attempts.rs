@@ -175,22 +175,23 @@ impl Attempts {
         self.longest_wait.is_zero()
     }
 
-    /// What holds of the next deadline, once everything has been put out.
+    /// What holds of the next deadline, once everything has been put out; the state is `None` in a
+    /// session.
     pub(super) fn settled(
         &mut self,
         now: Stamp,
-        state: &State,
+        state: Option<&State>,
         deadline: Option<(Stamp, WaitReason)>,
     ) -> Result<(), Broken> {
         let Some((deadline, reason)) = deadline else {
             return Ok(());
         };
-        if let (State::BackingOff, Some((since, wait))) = (state, self.resting) {
+        if let (Some(State::BackingOff), Some((since, wait))) = (state, self.resting) {
             Broken::unless(deadline.since(since) <= wait, || {
                 format!("backs off for longer than the {wait:?} that were announced")
             })?;
         }
-        let (State::Selecting, Some(selection)) = (state, &mut self.selection) else {
+        let (Some(State::Selecting), Some(selection)) = (state, &mut self.selection) else {
             return Ok(());
         };
         let announced = match reason {

@@ -135,8 +135,12 @@ impl Choices {
     }
 
     /// The first connect gives up when its time is over, and not later.
-    pub(super) fn settled(&self, state: &State, deadline: Option<Stamp>) -> Result<(), Broken> {
-        let is_trying = *state != State::Stopped && !self.had_session;
+    pub(super) fn settled(
+        &self,
+        state: Option<&State>,
+        deadline: Option<Stamp>,
+    ) -> Result<(), Broken> {
+        let is_trying = state != Some(&State::Stopped) && !self.had_session;
         let (true, Some(began), Some(timeout)) = (is_trying, self.began, self.connect_timeout)
         else {
             return Ok(());

@@ -61,22 +61,28 @@ impl Ledger {
         now: Instant,
         connection: &Connection<R>,
     ) -> Result<(), Broken> {
-        let (state, deadline) = (connection.state(), connection.poll_timeout());
-        let (shown, holds_nothing) = match &state {
-            State::Connected(session) => (Some(session), false),
-            State::Resolving | State::Selecting | State::Handshaking { .. } => (None, false),
-            State::Idle | State::BackingOff | State::Stopped => (None, true),
-        };
-        Broken::unless(shown == self.sessions.live(), || {
-            format!("events and state disagree about the session: {state:?}")
+        let (session, deadline) = (connection.session(), connection.poll_timeout());
+        Broken::unless(session == self.sessions.live(), || {
+            format!("events and state disagree about the session: {session:?}")
         })?;
+        // Most steps are those of sessions, which are not cloned for it.
+        let state = match session {
+            Some(_) => None,
+            None => Some(connection.state()),
+        };
+        let state = state.as_ref();
+        let holds_nothing = matches!(
+            state,
+            Some(State::Idle | State::BackingOff | State::Stopped)
+        );
         let is_empty = self.transports.is_empty() && self.requests.is_empty();
         Broken::unless(is_empty || !holds_nothing, || {
             format!("{state:?} with something open: {self:?}")
         })?;
-        Broken::unless((state == State::Resolving) == self.lookup.is_some(), || {
-            format!("{state:?}, and the lookup in flight is {:?}", self.lookup)
-        })?;
+        Broken::unless(
+            (state == Some(&State::Resolving)) == self.lookup.is_some(),
+            || format!("{state:?}, and the lookup in flight is {:?}", self.lookup),
+        )?;
         Broken::unless(
             deadline.is_some() == connection.wait_reason().is_some(),
             || "a deadline without a reason, or the other way round".to_owned(),
@@ -84,17 +90,17 @@ impl Ledger {
         let stamped = deadline.map(|deadline| self.stamp(deadline));
         self.attempts.settled(
             self.stamp(now),
-            &state,
+            state,
             stamped.zip(connection.wait_reason()),
         )?;
-        self.choices.settled(&state, stamped)?;
+        self.choices.settled(state, stamped)?;
         let ended = self.ended_on;
         let is_closed = ended.is_none_or(|id| !self.transports.contains_key(&id));
         Broken::unless(is_closed, || {
             "the transport of a session outlives it".to_owned()
         })?;
         let mut in_flight = self.requests.values();
-        let stray = in_flight.find(|one| !belongs(&state, one.what));
+        let stray = in_flight.find(|one| !belongs(state, one.what));
         Broken::unless(stray.is_none(), || {
             format!("{stray:?} is in flight while {state:?}")
         })?;
@@ -103,7 +109,7 @@ impl Ledger {
             "told to close, and no `Closed` followed".to_owned()
         })?;
         // While one is being selected there are many transports, and no need to look at each.
-        let has_rivals = self.transports.len() > 1 && state != State::Selecting;
+        let has_rivals = self.transports.len() > 1 && state != Some(&State::Selecting);
         let has_won = |one: &Transport| one.check == Check::Passed;
         let registers = |one: &Pending| one.what == Request::Connect;
         let has_winner = has_rivals
@@ -339,13 +345,13 @@ impl Ledger {
     }
 }
 
-/// Whether a request may be in flight in a state.
-fn belongs(state: &State, what: Request) -> bool {
+/// Whether a request may be in flight in a state; `None` is a session.
+fn belongs(state: Option<&State>, what: Request) -> bool {
     match state {
-        State::Idle | State::Resolving | State::BackingOff | State::Stopped => false,
-        State::Selecting => what == Request::Count,
-        State::Handshaking { .. } => !matches!(what, Request::Count | Request::KeepAlive),
-        State::Connected(_) => {
+        Some(State::Idle | State::Resolving | State::BackingOff | State::Stopped) => false,
+        Some(State::Selecting) => what == Request::Count,
+        Some(State::Handshaking { .. }) => !matches!(what, Request::Count | Request::KeepAlive),
+        Some(State::Connected(_)) | None => {
             matches!(what, Request::Connect | Request::KeepAlive | Request::Token)
         }
     }
