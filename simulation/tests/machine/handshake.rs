@@ -1,7 +1,9 @@
 //! From the chosen transport to the first keep-alive.
 
 use crate::help::*;
-use chronicle_connection::{CandidateError, Code, Event, FailureKind, Reply, Request, State};
+use chronicle_connection::{
+    CallError, CandidateError, Code, Event, Failure, FailureKind, Reply, Request, State, Status,
+};
 use chronicle_connection_proto::clients::ConnectRequest;
 use chronicle_simulation::{Hand, Setup, compatible, http, keep_alive, ok, request_of, status};
 use prost::Message as _;
@@ -212,27 +214,27 @@ fn no_phase_hangs() {
 
 #[test]
 fn connect_that_ends_before_the_first_keep_alive_fails_the_attempt() {
+    let status_of = |code| CallError::Status(Status::grpc(code, "so says the server"));
+    let ended = "the stream ended before its first keep-alive".to_owned();
+    let reset = Failure::new(FailureKind::Reset, "");
     let ends = [
-        ok(),
-        status(Code::Cancelled),
-        status(Code::Unavailable),
-        status(Code::Unimplemented),
-        failed(FailureKind::Reset),
+        (ok(), CallError::Malformed(ended)),
+        (status(Code::Cancelled), status_of(Code::Cancelled)),
+        (status(Code::Unavailable), status_of(Code::Unavailable)),
+        (status(Code::Unimplemented), status_of(Code::Unimplemented)),
+        (failed(FailureKind::Reset), CallError::Failure(reset)),
     ];
-    for end in ends {
+    for (end, expected) in ends {
         let (mut hand, transport) = proving("chronicle://s1");
         let stream = prove(&mut hand, transport);
         hand.reply(stream, end);
         assert!(hand.is_closed(transport));
         let error = the_failure(&mut hand);
-        let is_connect = matches!(
-            cause(&error, "s1"),
-            Some(CandidateError::Call {
-                request: Request::Connect,
-                ..
-            })
-        );
-        assert!(is_connect, "{error}");
+        let told = CandidateError::Call {
+            request: Request::Connect,
+            error: expected,
+        };
+        assert_eq!(cause(&error, "s1"), Some(told));
         hand.wait(secs(1));
         go_live(&mut hand, "s1");
     }
