@@ -403,7 +403,7 @@ fn refusal(world: &World) -> (Vec<(IncompatibilityKind, String)>, String) {
 }
 
 /// A machine whose server has told its text.
-fn asked_for_the_version(contract: &Contract) -> Hand {
+pub(crate) fn asked_for_the_version(contract: &Contract) -> Hand {
     let mut setup = Setup::new("chronicle://s1?apiKey=k3y").exact();
     setup.contract = contract.clone();
     let mut hand = Hand::new(start(), setup);

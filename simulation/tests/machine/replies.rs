@@ -1,11 +1,12 @@
 //! What the machine promises about replies: late, unknown, of the wrong kind, or too long.
 
-use crate::help::*;
+use crate::{help::*, older_servers::asked_for_the_version};
 use bytes::Bytes;
 use chronicle_connection::{
-    CallError, CandidateError, Code, Command, Event, FailureKind, Id, Input, Output, Reply, Request,
+    CallError, CandidateError, Code, Command, Contract, Event, FailureKind, Id, Input, Output,
+    Reply, Request,
 };
-use chronicle_simulation::{Hand, Setup, http, id_of, keep_alive, ok, status};
+use chronicle_simulation::{Hand, Setup, http, id_of, keep_alive, ok, request_of, status};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
@@ -231,22 +232,44 @@ fn every_request_that_brings_bytes_back_has_a_limit() {
 
 #[test]
 fn limits_leave_room_for_what_is_asked_and_little_more() {
-    let (hand, _) = live_hand();
-    let mut limits = Vec::new();
-    let mut fresh = crate::help::hand("chronicle://s1,s2");
-    fresh.connect();
-    for server in ["s1", "s2"] {
-        let transport = fresh.take_open(server);
-        fresh.open(transport);
-    }
-    for output in fresh.outbox() {
-        if let Output::Http { limit, .. } = output {
-            limits.push(*limit);
+    let limit_of = |hand: &mut Hand, request| {
+        let asked = hand.find(|output| request_of(output) == Some(request));
+        match asked {
+            Some(Output::Http { limit, .. }) => limit,
+            Some(Output::Unary(call) | Output::ServerStream(call)) => call.limit,
+            other => panic!("{request:?}: {other:?}"),
         }
+    };
+    let mut counting = hand("chronicle://s1,s2");
+    counting.connect();
+    for server in ["s1", "s2"] {
+        let transport = counting.take_open(server);
+        counting.open(transport);
     }
-    assert!(hand.session().is_some());
-    assert_eq!(limits.len(), 2);
-    assert!(limits.iter().all(|&limit| (64..=65_536).contains(&limit)));
+    assert_eq!(limit_of(&mut counting, Request::Count), 64);
+
+    let (mut hand, _) = proving("chronicle://app:canary@s1");
+    assert_eq!(limit_of(&mut hand, Request::Token), 64 * 1024);
+    assert_eq!(limit_of(&mut hand, Request::Reserve), 4 * 1024);
+    let check = call(&mut hand, Request::CheckCompatibility);
+    assert_eq!(check.limit, 1024 * 1024);
+    hand.reply(check.id, status(Code::Unimplemented));
+    let text = limit_of(&mut hand, Request::GetDescriptorSet);
+    assert_eq!(text, 16 * 1024 * 1024);
+
+    let mut hand = asked_for_the_version(&Contract::default());
+    assert_eq!(limit_of(&mut hand, Request::GetVersionInfo), 4 * 1024);
+
+    let (mut hand, transport) = proving("chronicle://s1");
+    let reserve = hand.take(Request::Reserve, transport);
+    let check = hand.take(Request::CheckCompatibility, transport);
+    hand.reply(reserve, http(200, ""));
+    pass_check(&mut hand, check);
+    let connect = call(&mut hand, Request::Connect);
+    assert_eq!(connect.limit, 4 * 1024);
+    let id = hand.connection_id();
+    hand.reply(connect.id, keep_alive(&id));
+    assert_eq!(limit_of(&mut hand, Request::KeepAlive), 4 * 1024);
 }
 
 #[test]
