@@ -57,9 +57,7 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
                         }
                     }
                 }
-                Some(Notice::Lagged(missed)) => {
-                    printer.note("lagged", &format!("events missed: {missed}"))?;
-                }
+                Some(lagged @ Notice::Lagged(_)) => printer.note("lagged", &lagged.to_string())?,
                 None => return Ok(()),
             },
             () = &mut stop => client.close().await,
