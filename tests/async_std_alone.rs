@@ -25,7 +25,7 @@ fn a_client_survives_its_server_with_the_threads_of_async_std_alone() {
     let mut client = Program::start(env!("CARGO_BIN_EXE_async_std_client"), &[&string]);
     let first = told(&mut client, "session 1 at ");
     let index = endpoints.iter().position(|at| *at == first).unwrap();
-    assert_eq!(servers.say(&format!("kill {index}")), "ok");
+    assert_eq!(servers.say(format!("kill {index}")), "ok");
     let second = told(&mut client, "session 2 at ");
     assert_eq!(second, endpoints[1 - index]);
 

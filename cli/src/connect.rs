@@ -7,7 +7,7 @@ use crate::{
     render::Printer,
     signals::interrupted,
 };
-use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, FatalError, Notice};
+use chronicle_connection_tokio::{Client, Config, ConnectionString, Event, Notice};
 use futures_util::FutureExt as _;
 use std::{future, pin::pin, process::ExitCode};
 use tokio::time::{Instant, sleep_until};
@@ -43,26 +43,21 @@ async fn connect(arguments: &ConnectArguments) -> Result<(), Problem> {
         tokio::select! {
             notice = events.next() => match notice {
                 Some(Notice::Event(event)) => {
-                    printer.event(&event)?;
-                    match &event {
-                        Event::Connected(session) => {
-                            sessions += 1;
-                            if arguments.once && sessions == 2 {
-                                client.close().await;
-                            } else {
-                                down_at = Some((Instant::now() + SESSION, session.server.port));
-                            }
+                    let printed = printer.event(&event);
+                    if let Event::Failed(error) = &event {
+                        return problem::told(printed, Err(credentials::gave_up(error, &advice)));
+                    }
+                    printed?;
+                    if let Event::Connected(session) = &event {
+                        sessions += 1;
+                        if arguments.once && sessions == 2 {
+                            client.close().await;
+                        } else {
+                            down_at = Some((Instant::now() + SESSION, session.server.port));
                         }
-                        Event::Failed(error @ FatalError::Credentials { .. }) => {
-                            return Err(Problem::GaveUp(format!("{error}; {advice}")));
-                        }
-                        Event::Failed(error) => return Err(Problem::GaveUp(error.to_string())),
-                        _ => {}
                     }
                 }
-                Some(Notice::Lagged(missed)) => {
-                    printer.note("lagged", &format!("{missed} events were missed"))?;
-                }
+                Some(lagged @ Notice::Lagged(_)) => printer.note("lagged", &lagged.to_string())?,
                 None => return Ok(()),
             },
             () = &mut stop => client.close().await,

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// Reach a cluster of Chronicle servers, and stay connected.
 #[derive(Debug, Parser)]
-#[command(name = "chronicle", version, after_help = EXIT_CODES)]
+#[command(name = "chronicle", version, after_help = HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -87,6 +87,13 @@ struct ResolveArguments {
     #[arg(long)]
     json: bool,
 }
+
+const HELP: &str = "\
+Exit codes:
+  0  done, with a good verdict where there is one
+  1  it did not work, or the verdict is a bad one
+  2  bad input
+chronicle COMMAND --help says what that means for a command.";
 
 const RESOLVE_EXIT_CODES: &str = "\
 Exit codes:

@@ -14,6 +14,8 @@ pub(crate) enum Problem {
     BadInput(String),
     /// What the user gave is right, and did not work: exit code 1.
     GaveUp(String),
+    /// The output says already what is not as it should be: exit code 1.
+    Found,
     /// Nobody reads the output any more, as after `| head`.
     Unread,
 }
@@ -51,7 +53,13 @@ pub(crate) fn end(ended: Result<(), Problem>) -> ExitCode {
         Ok(()) | Err(Problem::Unread) => ExitCode::SUCCESS,
         Err(Problem::BadInput(text)) => complain(2, &text),
         Err(Problem::GaveUp(text)) => complain(1, &text),
+        Err(Problem::Found) => ExitCode::from(1),
     }
+}
+
+/// How a command ends that has a verdict and told it: a bad one is none the better for not being read.
+pub(crate) fn told(printed: io::Result<()>, verdict: Result<(), Problem>) -> Result<(), Problem> {
+    verdict.and(printed.map_err(Problem::from))
 }
 
 /// The connection string of the command line, or else of the environment.
@@ -73,3 +81,21 @@ fn complain(code: u8, text: &str) -> ExitCode {
 }
 
 pub(crate) const VARIABLE: &str = "CHRONICLE_CONNECTION_STRING";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_good_verdict_gives_way_to_a_reader_that_is_gone() {
+        let gone = || Err(io::ErrorKind::BrokenPipe.into());
+        assert!(told(Ok(()), Ok(())).is_ok());
+        assert!(matches!(told(gone(), Ok(())), Err(Problem::Unread)));
+        assert!(matches!(
+            told(gone(), Err(Problem::Found)),
+            Err(Problem::Found)
+        ));
+        let full = told(Err(io::ErrorKind::StorageFull.into()), Ok(()));
+        assert!(matches!(full, Err(Problem::GaveUp(_))));
+    }
+}

@@ -30,11 +30,11 @@ async fn resolve(arguments: &ResolveArguments) -> Result<(), Problem> {
         }
     };
     let servers = Client::builder(string).resolve(print).await;
-    printed?;
-    if servers.map_err(bad_input)?.is_empty() {
-        return Err(Problem::GaveUp(failure.unwrap_or_default()));
-    }
-    Ok(())
+    let verdict = match servers.map_err(bad_input)?.is_empty() {
+        true => Err(Problem::GaveUp(failure.unwrap_or_default())),
+        false => Ok(()),
+    };
+    problem::told(printed, verdict)
 }
 
 fn print(printer: &Printer, event: &Event) -> io::Result<()> {

@@ -4,7 +4,7 @@ use crate::{
     problem::{self, Problem, bad_input},
     signals::interrupted,
 };
-use chronicle_reference_server::{Console, Said, ServerOptions};
+use chronicle_reference_server::{Console, Said, ServerOptions, version};
 use clap::{Args, value_parser};
 use futures_util::FutureExt as _;
 use std::{
@@ -24,15 +24,15 @@ pub(crate) struct Arguments {
     /// chronicle.reference.Echo.
     #[arg(long, value_name = "FILE")]
     contract: Option<PathBuf>,
-    /// How many servers.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u16).range(1..))]
+    /// How many servers, up to the 64 that a connection string holds.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u16).range(1..=64))]
     servers: u16,
     /// The port of the first; the others follow. 0 stands for any that are free.
     #[arg(long, value_name = "P", default_value_t = 0)]
     port: u16,
     /// The version of the servers and of their contract. Servers below 17 know no compatibility
     /// check; those up to 18.4 refuse clients that only gained something.
-    #[arg(long, value_name = "V", default_value = "18.5.0")]
+    #[arg(long, value_name = "V", default_value = "18.5.0", value_parser = version)]
     server_version: String,
 }
 
@@ -90,7 +90,10 @@ async fn serve(arguments: &Arguments) -> Result<(), Problem> {
         tokio::select! {
             line = lines.recv(), if is_open => match line {
                 Some(line) => {
-                    let said = console.command(&line, |file| fs::read(file)).await;
+                    let said = match line {
+                        Ok(line) => console.command(line, |file| fs::read(file)).await,
+                        Err(error) => Said::Error(format!("the input cannot be read: {error}")),
+                    };
                     writeln!(out, "{said}")?;
                     if said == Said::Quit {
                         return Ok(());
@@ -103,13 +106,14 @@ async fn serve(arguments: &Arguments) -> Result<(), Problem> {
     }
 }
 
-/// The lines of the input. Reading them blocks, and cannot be called off.
-fn lines() -> UnboundedReceiver<String> {
+/// The lines of the input, up to one that cannot be read. Reading them blocks, and cannot be called
+/// off.
+fn lines() -> UnboundedReceiver<io::Result<Vec<u8>>> {
     let (sender, lines) = unbounded_channel();
     thread::spawn(move || {
-        let lines = io::stdin().lock().lines().map_while(Result::ok);
-        for line in lines {
-            if sender.send(line).is_err() {
+        for line in io::stdin().lock().split(b'\n') {
+            let is_readable = line.is_ok();
+            if sender.send(line).is_err() || !is_readable {
                 return;
             }
         }

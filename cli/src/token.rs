@@ -1,12 +1,14 @@
 //! `chronicle token`
 
-use crate::credentials;
+use crate::{
+    credentials,
+    problem::{self, Problem, bad_input},
+};
 use chronicle_connection_tokio::{
     Authentication, Client, Config, ConnectionString, Event, FatalError, Notice, Session,
 };
 use clap::Args;
 use std::{
-    error::Error,
     io::{self, Write as _},
     process::ExitCode,
     time::Duration,
@@ -30,52 +32,32 @@ Exit codes:
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let string = match parse(&arguments.connection_string) {
-        Ok(string) => string,
-        Err(error) => return complain(2, &*error),
-    };
-    let shown = tokio::runtime::Runtime::new()
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(show(string, arguments.reveal)));
-    match shown {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(1, &*error),
-    }
-}
-
-fn complain(code: u8, error: &dyn Error) -> ExitCode {
-    // Where nobody reads that, the code has to do.
-    let _ = writeln!(io::stderr(), "chronicle: {error}");
-    ExitCode::from(code)
+    problem::run(show(arguments))
 }
 
 fn parse(text: &str) -> Result<ConnectionString, Problem> {
-    let string: ConnectionString = text.parse()?;
+    let string = ConnectionString::parse(text).map_err(bad_input)?;
     match string.authentication() {
         Authentication::ClientCredentials { .. } => Ok(string),
-        Authentication::ApiKey(_) => {
-            Err("an apiKey is sent as it is; only client credentials get tokens".into())
-        }
-        Authentication::None => Err(
+        Authentication::ApiKey(_) => Err(bad_input(
+            "an apiKey is sent as it is; only client credentials get tokens",
+        )),
+        Authentication::None => Err(bad_input(
             "the connection string has no client credentials; give them as in \
-             chronicle://id:secret@host"
-                .into(),
-        ),
+             chronicle://id:secret@host",
+        )),
     }
 }
 
-async fn show(string: ConnectionString, reveal: bool) -> Result<(), Problem> {
+async fn show(arguments: &Arguments) -> Result<(), Problem> {
+    let string = parse(&arguments.connection_string)?;
     let advice = credentials::advice(&string);
     let client = Client::builder(string)
         .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
-        .start()?;
-    let (session, life) = match connected(&client).await {
-        Ok(connected) => connected,
-        Err(error @ FatalError::Credentials { .. }) => {
-            return Err(format!("{error}; {advice}").into());
-        }
-        Err(error) => return Err(error.into()),
-    };
+        .start()
+        .map_err(bad_input)?;
+    let connected = connected(&client).await;
+    let (session, life) = connected.map_err(|error| credentials::gave_up(&error, &advice))?;
     let mut out = io::stdout().lock();
     writeln!(
         out,
@@ -83,12 +65,12 @@ async fn show(string: ConnectionString, reveal: bool) -> Result<(), Problem> {
         session.server,
         life.as_secs_f64().round()
     )?;
-    let metadata = client.call_metadata().filter(|_| reveal);
-    if let Some(value) = metadata
+    let metadata = client.call_metadata().filter(|_| arguments.reveal);
+    let authorization = metadata
         .as_ref()
-        .and_then(|all| all.headers.get("authorization"))
-    {
-        writeln!(out, "{}", value.to_str()?.trim_start_matches("Bearer "))?;
+        .and_then(|all| all.headers.get("authorization")?.to_str().ok());
+    if let Some(value) = authorization {
+        writeln!(out, "{}", value.trim_start_matches("Bearer "))?;
     }
     drop(out);
     client.close().await;
@@ -113,5 +95,3 @@ async fn connected(client: &Client) -> Result<(Session, Duration), FatalError> {
         }
     }
 }
-
-type Problem = Box<dyn Error>;

@@ -240,8 +240,17 @@ fn credentials_are_used_and_what_cannot_be_fetched_leaves_nothing_behind() {
         complaint.contains("Fox.hen is of the type \"Hen\""),
         "{complaint}"
     );
-    let (code, complaint) = broken.fetch_from("chronicle://");
-    assert_eq!(code, 2, "{complaint}");
+    for (string, reason) in [
+        ("chronicle://", "host"),
+        (
+            "chronicle://localhost?skipCompatibilityCheck=false",
+            "take skipCompatibilityCheck=false out",
+        ),
+    ] {
+        let (code, complaint) = broken.fetch_from(string);
+        assert_eq!(code, 2, "{complaint}");
+        assert!(complaint.contains(reason), "{complaint}");
+    }
     for world in [silent, broken, unwritable] {
         assert!(!Path::new(&world.out()).exists());
     }

@@ -10,7 +10,10 @@
 use chronicle_connection_tokio::{Endpoint, Host, SrvRecord};
 use chronicle_reference_server::{DnsAnswer, DnsServer};
 use serde_json::{Value, json};
-use std::process::{Command, Output};
+use std::{
+    io::pipe,
+    process::{Command, Output},
+};
 use tokio::runtime::Runtime;
 
 #[test]
@@ -79,6 +82,9 @@ fn no_servers_end_it_with_code_1_and_the_reason() {
         let last = events(&output).pop().unwrap();
         assert_eq!(last["event"], "failed");
         assert!(last["text"].as_str().unwrap().contains(reason), "{last}");
+        let mut unread = command(&[&dns.string()], None);
+        unread.stdout(pipe().unwrap().1);
+        assert_eq!(unread.status().unwrap().code(), Some(1), "{reason}");
     }
 }
 
@@ -126,13 +132,17 @@ impl Dns {
 }
 
 fn resolve(arguments: &[&str], variable: Option<&str>) -> Output {
+    command(arguments, variable).output().unwrap()
+}
+
+fn command(arguments: &[&str], variable: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chronicle"));
     command.arg("resolve").args(arguments);
     match variable {
         Some(string) => command.env("CHRONICLE_CONNECTION_STRING", string),
         None => command.env_remove("CHRONICLE_CONNECTION_STRING"),
     };
-    command.output().unwrap()
+    command
 }
 
 fn events(output: &Output) -> Vec<Value> {

@@ -23,7 +23,7 @@ fn a_seed_is_played_and_told() {
         String::from_utf8(output.stderr).unwrap(),
     );
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
-    assert!(out.starts_with("1 scenarios kept every rule: "), "{out}");
+    assert!(out.starts_with("1 scenario kept every rule: "), "{out}");
     assert!(out.contains(" connects, "), "{out}");
     assert_eq!(err, "", "no progress where nobody watches");
 }

@@ -26,7 +26,7 @@ fn a_cluster_obeys_its_terminal() {
     };
     let line = |index: usize, state: &str| {
         let server = servers[index];
-        format!("{index}  {server}  {state}  version 18.5.0  0 clients, 0 connections")
+        format!("{index}  {server}  {state}  version 18.5.0  clients: 0, connections: 0")
     };
     assert_eq!(status(&mut served), [line(0, "up"), line(1, "up")]);
     assert_eq!(served.say("kill 0"), "ok");
@@ -56,9 +56,23 @@ fn a_cluster_obeys_its_terminal() {
             "upgrade 0 19.0 /no/such",
             "error: /no/such: No such file or directory (os error 2)",
         ),
+        (
+            "upgrade 0 next",
+            "error: \"next\" is no version; write numbers, such as 18.5.0, or unknown",
+        ),
     ] {
         assert_eq!(served.say(command), complaint, "{command}");
     }
+    let damaged = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("damaged.txt");
+    fs::write(&damaged, "message {").unwrap();
+    let told = served.say(format!("upgrade 0 19.0 {}", damaged.display()));
+    let begin = format!("error: {}: ", damaged.display());
+    assert!(told.starts_with(&begin), "{told}");
+    let not_text = served.say(b"kill \xff");
+    assert_eq!(
+        not_text,
+        "error: that line is not UTF-8; help lists the commands"
+    );
     assert!(served.say("help").starts_with("Servers are counted"));
     while !served.read().starts_with("  quit") {}
     assert_eq!(served.say("quit"), "ok");
@@ -87,7 +101,7 @@ fn clients_are_judged_by_the_contract_that_is_served() {
     let string = served.read();
     let client = files.fetch_as(&string, "narrow-client");
     let mut verdict = |upgrade: &str, contract: &str, version: &str| {
-        assert_eq!(served.say(&format!("upgrade 0 {upgrade}")), "ok");
+        assert_eq!(served.say(format!("upgrade 0 {upgrade}")), "ok");
         let contract = ["--contract", contract, "--protocol-version", version];
         run(&[&["contract", "check", &string][..], &contract].concat())
     };
@@ -134,6 +148,8 @@ fn bad_input_exits_with_two_and_a_port_in_use_with_one() {
         &["--contract", &bad][..],
         &["--contract", "/no/such"],
         &["--servers", "0"],
+        &["--servers", "65"],
+        &["--server-version", "next"],
         &["--port", "65535"],
         &["--fly"],
     ] {
@@ -150,6 +166,9 @@ fn bad_input_exits_with_two_and_a_port_in_use_with_one() {
         .1;
     let (code, told) = run(&["serve", "--port", port]);
     assert_eq!(code, 1, "{told}");
+    let begin = format!("chronicle: no server can listen on 127.0.0.1:{port}: ");
+    assert!(told.starts_with(&begin), "{told}");
+    assert!(told.ends_with("free it, or take another port\n"), "{told}");
     served.say("quit");
 }
 

@@ -10,6 +10,7 @@ use roxmltree::{Document, ParsingOptions};
 use serde_json::Value;
 use std::{
     fs,
+    io::pipe,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -42,6 +43,18 @@ fn a_run_is_printed_and_drawn() {
     let again = "chronicle simulate --clients 20 --servers 3 --scenario crash --seed 1 --strategy \
                  round-robin</code>";
     assert!(page.contains(again));
+}
+
+#[test]
+fn what_nobody_reads_is_drawn_all_the_same() {
+    let out = directory("unread");
+    let mut command = program();
+    command.args(["simulate", "--clients", "2", "--servers", "1", "--out"]);
+    let status = command.arg(&out).stdout(pipe().unwrap().1).status();
+    assert_eq!(status.unwrap().code(), Some(0));
+    for name in ["cold-start.svg", "cold-start.html"] {
+        is_picture_of(&out.join(name), "Cold start: 2 clients on 1 server");
+    }
 }
 
 #[test]

@@ -57,6 +57,23 @@ fn refused_credentials_end_it_with_code_1_and_the_remedy() {
 }
 
 #[test]
+fn nobody_is_sent_back_to_the_string_that_was_just_refused() {
+    let world = World::start();
+    world.set_all(|faults| {
+        faults.model.authentication = Some(Authentication {
+            client_secret: "another".to_owned(),
+            ..Authentication::default()
+        });
+    });
+    let (code, _, error) = token(&[&with_credentials(&world, RIGHT)]);
+    assert_eq!(code, Some(1));
+    assert!(!error.contains(RIGHT), "{error}");
+    let remedy = "the server does not know the development client; give the client id and secret that \
+                  it was set up with\n";
+    assert!(error.ends_with(remedy), "{error}");
+}
+
+#[test]
 fn what_an_endpoint_says_is_not_repeated() {
     let world = authenticated();
     world.set_all(|faults| {

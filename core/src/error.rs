@@ -204,9 +204,6 @@ impl fmt::Display for Incompatible {
             told(&self.server_protocol_version),
         )?;
         match &self.findings {
-            Findings::Reported(findings) if findings.is_empty() => {
-                f.write_str("; the server gave no reason")?;
-            }
             Findings::Reported(findings) => {
                 findings
                     .iter()
@@ -217,22 +214,39 @@ impl fmt::Display for Incompatible {
                     .iter()
                     .try_for_each(|finding| write!(f, "; {finding}"))?;
             }
-            Findings::CannotVerify(_) => {
-                return write!(f, "; if you know that they are, set {SKIP}");
-            }
+            Findings::CannotVerify(_) => {}
         }
-        if matches!(self.findings, Findings::Reported(_)) && self.is_client_newer() {
-            write!(
-                f,
-                "; this client is newer than the server, so what the server misses may be what the \
-                 client gained: if it does without that on this server, set {SKIP}"
-            )?;
-        }
-        Ok(())
+        self.remarks()
+            .iter()
+            .try_for_each(|remark| write!(f, "; {remark}"))
     }
 }
 
 impl Incompatible {
+    /// What there is to say beside the versions and the findings: that there are none, and the way
+    /// through where there is one.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        match &self.findings {
+            Findings::Reported(findings) => {
+                if findings.is_empty() {
+                    remarks.push("the server gave no reason".to_owned());
+                }
+                if self.is_client_newer() {
+                    remarks.push(format!(
+                        "this client is newer than the server, so what the server misses may be \
+                         what the client gained: if it does without that on this server, set {SKIP}"
+                    ));
+                }
+            }
+            Findings::Compared(_) => {}
+            Findings::CannotVerify(_) => {
+                remarks.push(format!("if you know that they are, set {SKIP}"));
+            }
+        }
+        remarks
+    }
+
     /// Servers up to 18.4 take the client as the expected side, whatever the versions. What is
     /// compared on this side takes them into account already.
     fn is_client_newer(&self) -> bool {

@@ -177,7 +177,10 @@ impl fmt::Display for Event {
             Self::Selected {
                 server,
                 count: Some(count),
-            } => write!(f, "selected {server}, which has {count} clients"),
+            } => {
+                let clients = if *count == 1 { "client" } else { "clients" };
+                write!(f, "selected {server}, which has {count} {clients}")
+            }
             Self::Selected {
                 server,
                 count: None,

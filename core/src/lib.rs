@@ -24,7 +24,7 @@ pub use connection_string::{
 };
 pub use contract::{
     Comparison, Contract, ContractError, Incompatibility, IncompatibilityKind, ProtoFile, Schema,
-    as_source_text, compare, diff, is_newer,
+    as_source_text, compare, diff, is_newer, is_version,
 };
 pub use dns::{DnsTransport, LookupError, LookupErrorKind, NameServerError, SrvRecord, SrvWarning};
 pub use endpoint::{DEFAULT_PORT, Endpoint, Host};

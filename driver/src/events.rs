@@ -43,6 +43,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Event(event) => event.fmt(f),
+            Self::Lagged(1) => f.write_str("1 event was lost to a slow subscriber"),
             Self::Lagged(lost) => write!(f, "{lost} events were lost to a slow subscriber"),
         }
     }

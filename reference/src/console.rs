@@ -1,8 +1,12 @@
 //! Servers that somebody drives from a terminal, or a test from another process.
 
 use crate::{Answer, Cluster, Faults, Server, ServerOptions, model::ModelConfig};
-use chronicle_connection::{Code, ContractError};
-use std::{fmt, io};
+use chronicle_connection::{Code, ContractError, is_version};
+use std::{
+    fmt,
+    io::{self, BufRead, Write},
+    str,
+};
 
 /// A cluster that obeys commands, one line each.
 ///
@@ -39,8 +43,15 @@ impl Console {
     /// are free.
     ///
     /// # Errors
-    /// Where a port cannot be had, or would be none.
+    /// Where a port cannot be had, or would be none; where there are no servers, or more than the 64
+    /// that a connection string holds.
     pub async fn start(options: ServerOptions, servers: u16) -> io::Result<Self> {
+        let bad_input = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
+        if !(1..=MAX_SERVERS).contains(&servers) {
+            return Err(bad_input(format!(
+                "no connection string holds {servers} servers; give 1 to {MAX_SERVERS}"
+            )));
+        }
         let ports = (0..servers).map(|index| match options.port {
             0 => Some(0),
             first => first.checked_add(index),
@@ -53,7 +64,7 @@ impl Console {
         });
         let Some(options) = options.collect::<Option<Vec<_>>>() else {
             let error = "the ports would pass 65535; give a lower --port";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+            return Err(bad_input(error.to_owned()));
         };
         Ok(Self {
             cluster: Cluster::start_with(options).await?,
@@ -81,12 +92,38 @@ impl Console {
         self.cluster.connection_string()
     }
 
+    /// Does what each line of the input says, and answers it in the output, until quit or the end.
+    /// `read` gives the content of a file.
+    ///
+    /// Waiting for a line blocks the thread, so the servers need others to run on.
+    ///
+    /// # Errors
+    /// Where the input cannot be read, or the output not written.
+    pub async fn obey(
+        &mut self,
+        input: impl BufRead,
+        mut output: impl Write,
+        read: impl Fn(&str) -> io::Result<Vec<u8>>,
+    ) -> io::Result<()> {
+        for line in input.split(b'\n') {
+            let said = self.command(line?, &read).await;
+            writeln!(output, "{said}")?;
+            if said == Said::Quit {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Does what a line says. `read` gives the content of a file.
     pub async fn command(
         &mut self,
-        line: &str,
+        line: impl AsRef<[u8]>,
         read: impl Fn(&str) -> io::Result<Vec<u8>>,
     ) -> Said {
+        let Ok(line) = str::from_utf8(line.as_ref()) else {
+            return Said::Error("that line is not UTF-8; help lists the commands".to_owned());
+        };
         let (name, rest) = split(line);
         let (index, rest) = split(rest);
         let server = index.parse().ok();
@@ -121,7 +158,7 @@ impl Console {
                 (true, false) => "up",
             };
             format!(
-                "{index}  {}  {state}  version {}  {} clients, {} connections",
+                "{index}  {}  {state}  version {}  clients: {}, connections: {}",
                 server.endpoint(),
                 faults.model.version,
                 stats.clients.len(),
@@ -205,12 +242,19 @@ async fn upgrade(
             "upgrade takes a version, and the file of a contract if that changes".to_owned(),
         );
     }
-    let now = server.faults().get().model;
-    let contract = match file {
-        "" => now.schema.into_bytes(),
-        file => read(file).map_err(|error| format!("{file}: {error}"))?,
-    };
-    let served = ModelConfig::serving(&contract, version).map_err(|error| error.to_string())?;
+    let version = self::version(version)?;
+    let served = match file {
+        "" => {
+            let now = server.faults().get().model;
+            ModelConfig::serving(now.schema.as_bytes(), &version).map_err(|error| error.to_string())
+        }
+        file => read(file)
+            .map_err(|error| format!("{file}: {error}"))
+            .and_then(|contract| {
+                ModelConfig::serving(&contract, &version)
+                    .map_err(|error| format!("{file}: {error}"))
+            }),
+    }?;
     server.faults().set(|faults| {
         let model = std::mem::take(&mut faults.model);
         faults.model = ModelConfig {
@@ -225,12 +269,29 @@ async fn upgrade(
     server.restart().await.map_err(|error| error.to_string())
 }
 
+/// Takes a version that can be told from others: one made of numbers, or `unknown`.
+///
+/// # Errors
+/// What is wrong with the text, and how a version is written.
+pub fn version(text: &str) -> Result<String, String> {
+    match is_version(text) || text == UNKNOWN {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "{text:?} is no version; write numbers, such as 18.5.0, or {UNKNOWN}"
+        )),
+    }
+}
+
 /// The first word, and what stands behind it.
 fn split(line: &str) -> (&str, &str) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     (word, rest.trim_start())
 }
+
+const UNKNOWN: &str = "unknown";
+/// What a connection string holds.
+const MAX_SERVERS: u16 = 64;
 
 const COMMANDS: [&str; 11] = [
     "kill", "heal", "silence", "speak", "upgrade", "restart", "goaway", "end", "count", "hang",

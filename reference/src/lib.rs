@@ -24,7 +24,7 @@ mod dns;
 pub mod model;
 mod server;
 
-pub use console::{Console, Said};
+pub use console::{Console, Said, version};
 pub use dns::{DnsAnswer, DnsFaults, DnsServer, DnsStats};
 pub use server::{
     Alpn, Answer, Cluster, Fault, Faults, FaultsHandle, Server, ServerOptions, Stats, TlsVersions,

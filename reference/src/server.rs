@@ -170,7 +170,9 @@ impl Server {
         self.kill().await;
         self.shared.forget();
         let (tls, certificate_pem) = Tls::new(&self.options)?;
-        let listener = bind(self.port())?.listen(BACKLOG)?;
+        let port = self.port();
+        let listening = bind(port)?.listen(BACKLOG);
+        let listener = listening.map_err(|error| unavailable(port, &error))?;
         self.certificate_pem = certificate_pem;
         let tasks = Tasks::default();
         let host = Host {
@@ -198,8 +200,15 @@ impl Drop for Server {
 fn bind(port: u16) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
-    socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    let bound = socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    bound.map_err(|error| unavailable(port, &error))?;
     Ok(socket)
+}
+
+fn unavailable(port: u16, error: &io::Error) -> io::Error {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let text = format!("no server can listen on {address}: {error}; free it, or take another port");
+    io::Error::new(error.kind(), text)
 }
 
 /// What a running server consists of.

@@ -48,6 +48,7 @@ fn it_tells_where_it_is_obeys_and_ends_with_its_input() {
     }
     assert_eq!(program.say("count 0"), "0");
     assert!(program.say("kill 2").starts_with("error: "));
+    assert!(program.say(b"kill \xff").starts_with("error: "));
     assert!(program.say("fly 0").starts_with("error: "));
 
     assert!(program.end().success());
@@ -61,6 +62,8 @@ fn bad_arguments_end_it_with_code_2_and_the_reason() {
         (&["--port", "70000"], "70000"),
         (&["--port"], "--port"),
         (&["--port", "65535", "--servers", "2"], "lower --port"),
+        (&["--servers", "0"], "give 1 to 64"),
+        (&["--servers", "65"], "give 1 to 64"),
     ] {
         let output = Command::new(SERVER).args(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();

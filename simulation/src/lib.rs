@@ -22,6 +22,7 @@ pub mod fleet;
 mod hand;
 mod machine;
 pub mod plot;
+mod plural;
 mod setup;
 pub mod swarm;
 mod trace;
@@ -33,6 +34,7 @@ pub use explore::{
 };
 pub use hand::{DnsQuery, Hand};
 pub use machine::{Checks, Machine, Violation};
+pub use plural::plural;
 pub use setup::Setup;
 pub use trace::Trace;
 pub use wire::{

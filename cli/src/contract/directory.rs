@@ -3,7 +3,7 @@
 //! The first line of a .proto file says whose it is. What was fetched has one such file at least, so
 //! that the files without such a line are known by their company.
 
-use super::Problem;
+use crate::problem::{Problem, bad_input};
 use chronicle_connection_tokio::ProtoFile;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -140,11 +140,13 @@ fn exists(path: &Path) -> Result<bool, Problem> {
 
 fn not_ours(path: &Path) -> Problem {
     let path = path.display();
-    format!("{path} is there, and no fetch wrote it; move it away, or give another --out").into()
+    bad_input(format!(
+        "{path} is there, and no fetch wrote it; move it away, or give another --out"
+    ))
 }
 
 fn in_file(path: &Path, error: &io::Error) -> Problem {
-    format!("{}: {error}", path.display()).into()
+    bad_input(format!("{}: {error}", path.display()))
 }
 
 const BEGIN: &str = "// Contract of a Chronicle server, ";

@@ -1,7 +1,9 @@
 //! `chronicle contract fetch`
 
-use super::{Problem, directory::Directory, source};
+use super::{directory::Directory, source};
+use crate::problem::{Problem, bad_input};
 use chronicle_connection_tokio::Contract;
+use chronicle_simulation::plural;
 use clap::Args;
 use std::{
     io::{self, Write as _},
@@ -25,26 +27,28 @@ Exit codes:
 
 /// Fetches a contract, and writes it.
 pub(super) async fn fetch(arguments: &Arguments) -> Result<(), Problem> {
-    let told = source::told(arguments.connection_string.parse()?).await?;
+    let told = source::told(&arguments.connection_string).await?;
     let version = printable(told.version);
     // Servers that do not tell it take the version of their contract for their own.
     let protocol_version = match printable(told.protocol_version) {
         told if told == UNKNOWN => version.clone(),
         told => told,
     };
-    let contract = Contract::from_source_text(&told.text, &*protocol_version)?;
+    let contract = Contract::from_source_text(&told.text, &*protocol_version).map_err(bad_input)?;
     let title = format!("version {version}, protocol version {protocol_version}");
     let mut directory = Directory::open(&arguments.out, &title)?;
-    for file in contract.to_proto_files()? {
+    for file in contract.to_proto_files().map_err(bad_input)? {
         directory.add_proto(file)?;
     }
-    directory.add("chronicle.desc", contract.to_descriptor_set()?.into())?;
+    let set = contract.to_descriptor_set().map_err(bad_input)?;
+    directory.add("chronicle.desc", set.into())?;
     directory.add("chronicle.version", format!("{protocol_version}\n").into())?;
     let written = directory.write()?;
     writeln!(
         io::stdout().lock(),
-        "{title}: {} files in {}, {} changed, {} removed",
+        "{title}: {} {} in {}, {} changed, {} removed",
         written.files,
+        plural("file", written.files),
         arguments.out.display(),
         written.changed,
         written.removed,

@@ -5,14 +5,15 @@ mod fetch;
 mod report;
 mod source;
 
+use crate::problem::{self, Problem, bad_input};
 use chronicle_connection_tokio::{
-    CandidateError, Client, Config, ConnectionString, Contract, Event, FatalError, Findings,
-    Incompatible, Notice, Schema, compare,
+    CandidateError, Client, Config, ConnectionString, Contract, Event, Findings, Incompatible,
+    Notice, Schema, compare,
 };
+use chronicle_reference_server::version;
 use clap::{Args, Subcommand};
 use report::Report;
 use std::{
-    error::Error,
     fs,
     io::{self, Write as _},
     path::PathBuf,
@@ -26,7 +27,7 @@ pub(crate) enum Command {
     #[command(after_help = EXIT_CODES)]
     Diff(DiffArguments),
     /// Print what a contract declares, in the form that is compared.
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = SHOW_EXIT_CODES)]
     Show {
         /// A descriptor set or proto source text in a file, or the connection string of a server.
         source: String,
@@ -47,12 +48,12 @@ pub(crate) struct DiffArguments {
     old: String,
     /// The actual side, in any of these forms.
     new: String,
-    /// The version of OLD. With both versions, OLD is a client's contract and NEW a server's: what
-    /// only a newer client has is missing on the server and breaks nothing.
-    #[arg(long)]
+    /// The version of OLD. With it, OLD is a client's contract and NEW a server's: what only a newer
+    /// client has is missing on the server and breaks nothing. Without it, both are alike.
+    #[arg(long, value_parser = version)]
     old_version: Option<String>,
-    /// The version of NEW; a server tells its own.
-    #[arg(long)]
+    /// The version of NEW; a server tells that of its contract.
+    #[arg(long, value_parser = version)]
     new_version: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
@@ -67,7 +68,7 @@ pub(crate) struct CheckArguments {
     #[arg(long, requires = "protocol_version")]
     contract: Option<PathBuf>,
     /// The version of that contract.
-    #[arg(long, requires = "contract")]
+    #[arg(long, requires = "contract", value_parser = version)]
     protocol_version: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
@@ -76,39 +77,32 @@ pub(crate) struct CheckArguments {
 
 /// Runs a command to its end.
 pub(crate) fn run(command: &Command) -> ExitCode {
-    let judged = tokio::runtime::Runtime::new()
-        .map_err(Problem::from)
-        .and_then(|runtime| runtime.block_on(judge(command)));
-    match judged {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(problem) => {
-            eprintln!("chronicle: {problem}");
-            ExitCode::from(2)
-        }
-    }
+    problem::run(async {
+        // The exit code of what was given up is here that of a verdict.
+        judge(command).await.map_err(|problem| match problem {
+            Problem::GaveUp(text) => Problem::BadInput(text),
+            problem => problem,
+        })
+    })
 }
 
-type Problem = Box<dyn Error>;
-
-/// Whether all is compatible.
-async fn judge(command: &Command) -> Result<bool, Problem> {
+async fn judge(command: &Command) -> Result<(), Problem> {
     match command {
         Command::Diff(arguments) => diff(arguments).await,
         Command::Show { source } => {
             let source = source::read(source).await?;
-            write!(io::stdout().lock(), "{}", source.schema)?;
-            Ok(true)
+            Ok(write!(io::stdout().lock(), "{}", source.schema)?)
         }
         Command::Check(arguments) => check(arguments).await,
-        Command::Fetch(arguments) => fetch::fetch(arguments).await.map(|()| true),
+        Command::Fetch(arguments) => fetch::fetch(arguments).await,
     }
 }
 
-async fn diff(arguments: &DiffArguments) -> Result<bool, Problem> {
+async fn diff(arguments: &DiffArguments) -> Result<(), Problem> {
     let old = source::read(&arguments.old).await?;
     let new = source::read(&arguments.new).await?;
-    let old_version = arguments.old_version.clone().or(old.version);
+    // That of a server would make a client of it.
+    let old_version = arguments.old_version.clone();
     let new_version = arguments.new_version.clone().or(new.version);
     let comparison = compare(
         &old.schema,
@@ -120,24 +114,28 @@ async fn diff(arguments: &DiffArguments) -> Result<bool, Problem> {
     report.print(arguments.json)
 }
 
-async fn check(arguments: &CheckArguments) -> Result<bool, Problem> {
+async fn check(arguments: &CheckArguments) -> Result<(), Problem> {
     let contract = match (&arguments.contract, &arguments.protocol_version) {
         (Some(file), Some(version)) => {
-            let bytes = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            let name = file.display();
+            let bytes = fs::read(file).map_err(|error| bad_input(format!("{name}: {error}")))?;
             Contract::from_descriptor_set(bytes, version)
-                .map_err(|error| format!("{}: {error}", file.display()))?
+                .map_err(|error| bad_input(format!("{name}: {error}")))?
         }
         (_, _) => Contract::default(),
     };
-    let string: ConnectionString = arguments.connection_string.parse()?;
+    let string = ConnectionString::parse(&arguments.connection_string).map_err(bad_input)?;
     if string.skip_compatibility_check() == Some(true) {
-        return Err("skipCompatibilityCheck=true leaves nothing to check; take it out".into());
+        return Err(bad_input(
+            "skipCompatibilityCheck=true leaves nothing to check; take it out",
+        ));
     }
     let version = contract.protocol_version().to_owned();
     let client = Client::builder(string)
         .contract(contract)
         .connect_timeout(Some(Config::DEFAULT_CONNECT_TIMEOUT))
-        .start()?;
+        .start()
+        .map_err(bad_input)?;
     let verdict = verdict(&client, version).await;
     client.close().await;
     verdict?.print(arguments.json)
@@ -165,7 +163,7 @@ async fn verdict(client: &Client, version: String) -> Result<Report, Problem> {
                 cause: CandidateError::Incompatible(refusal),
                 ..
             } => return of_refusal(refusal),
-            Event::Failed(error) => return Err(could_not(&error)),
+            Event::Failed(error) => return Err(bad_input(format!("could not judge: {error}"))),
             Event::Resolving { .. }
             | Event::LookupTryFailed { .. }
             | Event::Resolved { .. }
@@ -181,39 +179,33 @@ async fn verdict(client: &Client, version: String) -> Result<Report, Problem> {
             | Event::Closed => {}
         }
     }
-    Err("the connection was closed without a verdict".into())
+    Err(bad_input("the connection was closed without a verdict"))
 }
 
 fn of_refusal(refusal: Incompatible) -> Result<Report, Problem> {
-    let client_version = Some(refusal.client_protocol_version.clone());
-    let server_version = match refusal.server_protocol_version.as_str() {
-        "" => &refusal.server_version,
-        told => told,
+    let report = Report {
+        is_compatible: false,
+        remarks: refusal.remarks(),
+        // As where it is compatible: the version of the server, whatever its contract's is.
+        ..Report::new(
+            Some(refusal.client_protocol_version.clone()),
+            Some(refusal.server_version.clone()),
+        )
     };
-    let report = Report::new(client_version, Some(server_version.to_owned()));
     match refusal.findings {
-        Findings::CannotVerify(_) => Err(refusal.to_string().into()),
+        Findings::CannotVerify(_) => Err(bad_input(refusal)),
         Findings::Compared(incompatibilities) => Ok(Report {
-            is_compatible: false,
             incompatibilities,
             ..report
         }),
-        Findings::Reported(reported) => Ok(Report {
-            is_compatible: false,
-            reported,
-            ..report
-        }),
+        Findings::Reported(reported) => Ok(Report { reported, ..report }),
     }
-}
-
-fn could_not(error: &FatalError) -> Problem {
-    format!("could not judge: {error}").into()
 }
 
 /// A contract to judge.
 struct Source {
     schema: Schema,
-    /// Where a server told it.
+    /// That of the contract, where a server told it.
     version: Option<String>,
 }
 
@@ -222,3 +214,8 @@ Exit codes:
   0  compatible
   1  incompatible
   2  could not judge: bad input, an unreadable contract, or no server that answers";
+
+const SHOW_EXIT_CODES: &str = "\
+Exit codes:
+  0  printed
+  2  it cannot be read: bad input, or no server that answers";

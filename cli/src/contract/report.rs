@@ -1,7 +1,8 @@
 //! The verdict, for people and for programs.
 
-use super::Problem;
+use crate::problem::{self, Problem};
 use chronicle_connection_tokio::{Comparison, Incompatibility};
+use chronicle_simulation::plural;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -16,6 +17,8 @@ pub(super) struct Report {
     pub(super) incompatibilities: Vec<Incompatibility>,
     /// What a server found, in its words.
     pub(super) reported: Vec<String>,
+    /// What else there is to say about a refusal.
+    pub(super) remarks: Vec<String>,
     pub(super) missing_on_server: Vec<Incompatibility>,
 }
 
@@ -29,6 +32,7 @@ impl Report {
             new_version: told(new_version),
             incompatibilities: Vec::new(),
             reported: Vec::new(),
+            remarks: Vec::new(),
             missing_on_server: Vec::new(),
         }
     }
@@ -47,14 +51,17 @@ impl Report {
     }
 
     /// Prints the report, and gives the verdict.
-    pub(super) fn print(&self, json: bool) -> Result<bool, Problem> {
+    pub(super) fn print(&self, json: bool) -> Result<(), Problem> {
         let mut out = io::stdout().lock();
-        match json {
-            true => writeln!(out, "{}", self.to_json())?,
-            false => self.write_table(&mut out)?,
-        }
-        out.flush()?;
-        Ok(self.is_compatible)
+        let printed = match json {
+            true => writeln!(out, "{}", self.to_json()),
+            false => self.write_table(&mut out),
+        };
+        let verdict = match self.is_compatible {
+            true => Ok(()),
+            false => Err(Problem::Found),
+        };
+        problem::told(printed, verdict)
     }
 
     fn to_json(&self) -> Value {
@@ -79,15 +86,16 @@ impl Report {
         } else {
             "incompatible"
         };
+        let findings = self.incompatibilities.len() + self.reported.len();
         writeln!(
             out,
-            "{verdict}: {} findings, version {} against {}",
-            self.incompatibilities.len() + self.reported.len(),
+            "{verdict}: {findings} {}, version {} against {}",
+            plural("finding", findings),
             version(&self.old_version),
             version(&self.new_version),
         )?;
         write_rows(out, &self.incompatibilities)?;
-        for text in &self.reported {
+        for text in self.reported.iter().chain(&self.remarks) {
             writeln!(out, "  {text}")?;
         }
         if !self.missing_on_server.is_empty() {

@@ -10,13 +10,13 @@ pub(crate) use arguments::Arguments;
 use crate::problem::{self, Problem, bad_input};
 use chronicle_simulation::{
     fleet::{Comparison, Fleet, FleetError, Progress},
-    plot,
+    plot, plural,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     fs,
     io::{self, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
 };
@@ -35,28 +35,30 @@ fn simulate(arguments: &Arguments) -> Result<(), Problem> {
     let out = &arguments.out;
     // A run takes a while: where it cannot be written down, that is told before.
     fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
-    let away = match arguments.compare {
+    let (drawing, text, away) = match arguments.compare {
         true => compare(&fleet, arguments)?,
         false => play(&fleet, arguments)?,
     };
-    judge(away)
+    // Before anything is printed: whoever reads may stop doing so.
+    let drawn = drawing.write(out)?;
+    problem::told(tell(&text, &drawn, arguments.json), judge(away))
 }
 
 fn judge(away: usize) -> Result<(), Problem> {
     match away {
         0 => Ok(()),
-        1 => Err(Problem::GaveUp(
-            "1 client had no session at the end".to_owned(),
-        )),
-        many => Err(Problem::GaveUp(format!(
-            "{many} clients had no session at the end"
+        away => Err(Problem::GaveUp(format!(
+            "{away} {} had no session at the end",
+            plural("client", away)
         ))),
     }
 }
 
-/// Gives how many clients had no session at the end.
-fn play(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
-    let bar = bar();
+/// What there is to draw and to print, and how many clients had no session at the end.
+type Shown = (Drawing, String, usize);
+
+fn play(fleet: &Fleet, arguments: &Arguments) -> Result<Shown, Problem> {
+    let bar = bar(0, BAR);
     let report = fleet.run(Instant::now(), |progress| show(&bar, progress));
     bar.finish_and_clear();
     let report = report.map_err(no_report)?;
@@ -66,20 +68,16 @@ fn play(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
         picture: plot::picture(&report),
         page,
     };
-    match arguments.json {
-        true => tell(
-            &drawing,
-            arguments,
-            &format!("{}\n", json::of_report(&report)),
-        )?,
-        false => tell(&drawing, arguments, &table::of_report(&report))?,
-    }
-    Ok(report.away)
+    let text = match arguments.json {
+        true => format!("{}\n", json::of_report(&report)),
+        false => table::of_report(&report),
+    };
+    Ok((drawing, text, report.away))
 }
 
-/// Gives how many clients had no session at the end, in all variants together.
-fn compare(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
-    let bar = bar();
+/// All variants together.
+fn compare(fleet: &Fleet, arguments: &Arguments) -> Result<Shown, Problem> {
+    let bar = bar(0, BAR);
     let comparison = Comparison::run(fleet, Instant::now(), |progress| show(&bar, progress));
     bar.finish_and_clear();
     let comparison = comparison.map_err(no_report)?;
@@ -89,15 +87,11 @@ fn compare(fleet: &Fleet, arguments: &Arguments) -> Result<usize, Problem> {
         picture: plot::comparison_picture(&comparison),
         page,
     };
-    match arguments.json {
-        true => tell(
-            &drawing,
-            arguments,
-            &format!("{}\n", json::of_comparison(&comparison)),
-        )?,
-        false => tell(&drawing, arguments, &table::of_comparison(&comparison))?,
-    }
-    Ok(comparison.away())
+    let text = match arguments.json {
+        true => format!("{}\n", json::of_comparison(&comparison)),
+        false => table::of_comparison(&comparison),
+    };
+    Ok((drawing, text, comparison.away()))
 }
 
 /// What is drawn, and what its files are called.
@@ -107,25 +101,31 @@ struct Drawing {
     page: String,
 }
 
-/// Writes the pictures, and prints what there is to read.
-fn tell(drawing: &Drawing, arguments: &Arguments, text: &str) -> Result<(), Problem> {
+impl Drawing {
+    /// Gives the files.
+    fn write(&self, out: &Path) -> Result<[PathBuf; 2], Problem> {
+        let write = |kind: &str, content: &str| {
+            let file = out.join(format!("{}.{kind}", self.name));
+            let written = fs::write(&file, content).map_err(|error| unwritable(&file, &error));
+            written.map(|()| file)
+        };
+        Ok([write("svg", &self.picture)?, write("html", &self.page)?])
+    }
+}
+
+fn tell(text: &str, drawn: &[PathBuf], json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
-    let files = [("svg", &drawing.picture), ("html", &drawing.page)];
-    for (kind, content) in files {
-        let file = arguments.out.join(format!("{}.{kind}", drawing.name));
-        fs::write(&file, content).map_err(|error| unwritable(&file, &error))?;
-        if !arguments.json {
-            writeln!(out, "drawn: {}", file.display())?;
-        }
+    for file in drawn.iter().filter(|_| !json) {
+        writeln!(out, "drawn: {}", file.display())?;
     }
-    Ok(())
+    out.flush()
 }
 
 /// Hidden where standard error is no terminal.
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} to go");
+fn bar(length: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    let style = ProgressStyle::with_template(template);
     // Only a mistake in the template could keep it from its style.
     style.into_iter().for_each(|style| bar.set_style(style));
     bar
@@ -156,6 +156,8 @@ Exit codes:
   1  some had none, or a client broke a rule of the checkers
   2  bad input: an option is wrong, or the pictures cannot be written";
 
+const BAR: &str = "{bar:40} {percent:>3} %, {eta} to go";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +167,7 @@ mod tests {
         assert!(judge(0).is_ok());
         let text = |away| match judge(away) {
             Err(Problem::GaveUp(text)) => text,
-            Ok(()) | Err(Problem::BadInput(_) | Problem::Unread) => String::new(),
+            Ok(()) | Err(Problem::BadInput(_) | Problem::Found | Problem::Unread) => String::new(),
         };
         assert_eq!(text(1), "1 client had no session at the end");
         assert_eq!(text(20), "20 clients had no session at the end");

@@ -1,11 +1,11 @@
 //! `chronicle simulate --seeds`: scenarios of many seeds, each under every checker.
 
+use super::bar;
 use crate::problem::{self, Problem};
 use chronicle_simulation::{
-    Violation,
+    Violation, plural,
     swarm::{Scenario, Summary, explain, kind, known_seeds, run, shrink},
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use std::{
     collections::BTreeSet,
     fmt,
@@ -14,10 +14,7 @@ use std::{
     ops::Range,
     process::ExitCode,
     str::FromStr,
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    sync::{Mutex, PoisonError, mpsc},
     thread,
     time::Instant,
 };
@@ -51,17 +48,30 @@ impl FromStr for Seeds {
 }
 
 impl Seeds {
-    /// In the order of playing. One seed is a replay, and played alone.
-    fn order(&self) -> Vec<u64> {
-        let Range { start, end } = self.0;
-        let known = if end - start > 1 {
-            known_seeds()
-        } else {
-            Vec::new()
+    /// In the order of playing. There may be more of them than memory holds.
+    fn order(&self) -> impl Iterator<Item = u64> + use<> {
+        let known = self.known();
+        let new = self.0.clone();
+        let is_new = {
+            let known = known.clone();
+            move |seed: &u64| !known.contains(seed)
         };
-        let is_new = |seed: &u64| !known.contains(seed);
-        let new: Vec<u64> = self.0.clone().filter(is_new).collect();
-        [known, new].concat()
+        known.into_iter().chain(new.filter(is_new))
+    }
+
+    /// How many are played.
+    fn count(&self) -> u64 {
+        let known = self.known().into_iter();
+        let beside = known.filter(|seed| !self.0.contains(seed)).count() as u64;
+        (self.0.end - self.0.start).saturating_add(beside)
+    }
+
+    /// Those that once broke a rule. One seed is a replay, and played alone.
+    fn known(&self) -> Vec<u64> {
+        match self.0.end - self.0.start {
+            1 => Vec::new(),
+            _ => known_seeds(),
+        }
     }
 }
 
@@ -77,16 +87,17 @@ pub(super) fn run_seeds(seeds: &Seeds) -> ExitCode {
 }
 
 fn play(seeds: &Seeds) -> Result<(), Problem> {
-    let (order, base) = (seeds.order(), Instant::now());
+    let (order, base) = (Mutex::new(seeds.order()), Instant::now());
     let (mut total, mut broken) = (Summary::default(), Vec::new());
-    let bar = bar(order.len());
-    let (next, (tell, told)) = (AtomicUsize::new(0), mpsc::channel());
+    let bar = bar(seeds.count(), BAR);
+    let next = || order.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
         let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        for _ in 0..workers.min(order.len()) {
-            let (tell, order, next) = (tell.clone(), &order, &next);
+        for _ in 0..workers {
+            let tell = tell.clone();
             scope.spawn(move || {
-                while let Some(&seed) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(seed) = next() {
                     let played = run(base, &Scenario::draw(seed));
                     // Nobody listens any more only where the program ends.
                     let _ = tell.send(played.map_err(|violation| Broken { seed, violation }));
@@ -101,7 +112,7 @@ fn play(seeds: &Seeds) -> Result<(), Problem> {
             }
             bar.inc(1);
             bar.set_message(format!(
-                "{} connects, {} violations",
+                "{} connects, {} broken",
                 total.connects,
                 broken.len()
             ));
@@ -109,16 +120,20 @@ fn play(seeds: &Seeds) -> Result<(), Problem> {
     });
     bar.finish_and_clear();
     broken.sort_by_key(|one| one.seed);
+    let played = total.scenarios + broken.len() as u64;
+    let rate = played as f64 / base.elapsed().as_secs_f64();
+    problem::told(tell_of(&broken, base, &total, rate), judge(&broken))
+}
+
+fn tell_of(broken: &[Broken], base: Instant, total: &Summary, rate: f64) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    for one in first_of_each_kind(&broken).take(MOST_EXPLAINED) {
+    for one in first_of_each_kind(broken).take(MOST_EXPLAINED) {
         let scenario = Scenario::draw(one.seed);
         let (small, violation) = shrink(base, scenario, one.violation.clone());
         writeln!(out, "{}", explain(base, &small, &violation))?;
         writeln!(out, "replay: chronicle simulate --seeds {}\n", one.seed)?;
     }
-    let rate = order.len() as f64 / base.elapsed().as_secs_f64();
-    writeln!(out, "{}, {rate:.0} seeds/s", Told(&total))?;
-    judge(&broken)
+    writeln!(out, "{}, {rate:.0} seeds/s", Told(total))
 }
 
 fn judge(broken: &[Broken]) -> Result<(), Problem> {
@@ -157,24 +172,22 @@ impl fmt::Display for Told<'_> {
             time,
         } = self.0;
         let hours = time.as_secs_f64() / 3600.0;
+        let of = |noun, &number: &u64| format!("{number} {}", plural(noun, number));
         write!(
             f,
-            "{scenarios} scenarios kept every rule: {clients} clients, {attempts} attempts, \
-             {connects} connects, {drops} drops, {stops} gave up for a reason, {events} events, \
-             {hours:.1} hours of virtual time"
+            "{} kept every rule: {}, {}, {}, {}, {stops} gave up for a reason, {}, {hours:.1} hours \
+             of virtual time",
+            of("scenario", scenarios),
+            of("client", clients),
+            of("attempt", attempts),
+            of("connect", connects),
+            of("drop", drops),
+            of("event", events),
         )
     }
 }
 
-/// Hidden where standard error is no terminal.
-fn bar(count: usize) -> ProgressBar {
-    let bar = ProgressBar::new(count as u64);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len}, {per_sec}, {msg}, {eta} to go");
-    // Only a mistake in the template could keep it from its style.
-    style.into_iter().for_each(|style| bar.set_style(style));
-    bar
-}
-
+const BAR: &str = "{bar:40} {pos}/{len}, {per_sec}, {msg}, {eta} to go";
 const MOST_EXPLAINED: usize = 3;
 
 #[cfg(test)]
@@ -209,11 +222,38 @@ mod tests {
     #[test]
     fn seeds_that_once_failed_come_first_and_once() {
         let known = known_seeds();
-        let order = Seeds(0..300).order();
+        let seeds = Seeds(0..300);
+        let order: Vec<_> = seeds.order().collect();
         assert!(!known.is_empty() && order.starts_with(&known));
         let distinct: BTreeSet<_> = order.iter().collect();
         assert_eq!(distinct.len(), order.len());
-        assert_eq!(Seeds(9..10).order(), [9]);
+        assert_eq!(seeds.count(), order.len() as u64);
+        assert_eq!(Seeds(9..10).order().collect::<Vec<_>>(), [9]);
+        assert_eq!(Seeds(9..10).count(), 1);
+    }
+
+    #[test]
+    fn more_seeds_than_memory_holds_can_be_begun_with() {
+        let all = Seeds(0..u64::MAX);
+        assert_eq!(all.count(), u64::MAX);
+        let begin: Vec<_> = all.order().take(1_000).collect();
+        assert!(begin.starts_with(&known_seeds()) && begin.len() == 1_000);
+    }
+
+    #[test]
+    fn one_is_told_as_one() {
+        let one = Summary {
+            scenarios: 1,
+            clients: 1,
+            events: 20,
+            ..Summary::default()
+        };
+        let told = Told(&one).to_string();
+        let begin = "1 scenario kept every rule: 1 client, 0 attempts, 0 connects, 0 drops, ";
+        assert!(
+            told.starts_with(begin) && told.contains("20 events"),
+            "{told}"
+        );
     }
 
     #[test]

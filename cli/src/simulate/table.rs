@@ -47,10 +47,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> String {
             let range = spread.map_or("-".to_owned(), |spread| spread.range().to_string());
             let deviation =
                 spread.map_or("-".to_owned(), |spread| format!("{:.1}", spread.deviation));
-            let times = match report.reconnecting.max() {
-                Some(_) => &report.reconnecting,
-                None => &report.connecting,
-            };
+            let (_, times) = report.main_times();
             let [p50, p99, max] = [50, 99, 100].map(|percent| at(times, percent));
             let [dials, probes, reserves, connects] = report
                 .worst_second_of_a_server()

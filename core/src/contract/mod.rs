@@ -11,6 +11,7 @@ mod order;
 mod read;
 mod schema;
 mod session;
+mod set;
 mod show;
 mod text;
 mod version;
@@ -24,7 +25,7 @@ pub use error::ContractError;
 pub use finding::{Incompatibility, IncompatibilityKind};
 pub use schema::Schema;
 pub use text::as_source_text;
-pub use version::is_newer;
+pub use version::{is_newer, is_version};
 pub use write::ProtoFile;
 
 use bytes::Bytes;

@@ -1,14 +1,17 @@
 //! Cuts a contract down to the services that an application uses.
 
-use super::{ContractError, schema::Schema};
+use super::{
+    ContractError,
+    schema::Schema,
+    set::{decode, join},
+};
 use prost::Message as _;
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keeps these services, by full name, with all that their methods can carry.
 pub(super) fn only(schema: &Schema, services: &[&str]) -> Result<Schema, ContractError> {
-    let mut set = FileDescriptorSet::decode(schema.descriptor_set().clone())
-        .map_err(|error| ContractError::Undecodable(error.to_string()))?;
+    let mut set = decode(schema.descriptor_set())?;
     let wanted: BTreeSet<&str> = services.iter().copied().collect();
     for name in &wanted {
         if schema.find(&schema.services, name.as_bytes()).is_none() {
@@ -21,6 +24,7 @@ pub(super) fn only(schema: &Schema, services: &[&str]) -> Result<Schema, Contrac
             .retain(|service| wanted.contains(join(&package, service.name()).as_str()));
         // They may extend what is not there any more, and are never compared.
         file.extension.clear();
+        file.message_type.iter_mut().for_each(clear_extensions);
     }
     let reached = reach(&set);
     for file in &mut set.file {
@@ -39,6 +43,11 @@ pub(super) fn only(schema: &Schema, services: &[&str]) -> Result<Schema, Contrac
     }
     import_what_is_used(&mut set);
     Schema::from_descriptor_set(set.encode_to_vec())
+}
+
+fn clear_extensions(message: &mut DescriptorProto) {
+    message.extension.clear();
+    message.nested_type.iter_mut().for_each(clear_extensions);
 }
 
 /// The top-level types that the services of a set reach.
@@ -146,12 +155,5 @@ fn used_by_message<'a>(message: &'a DescriptorProto, used: &mut Vec<&'a str>) {
     );
     for nested in &message.nested_type {
         used_by_message(nested, used);
-    }
-}
-
-fn join(package: &str, name: &str) -> String {
-    match package {
-        "" => name.to_owned(),
-        package => format!("{package}.{name}"),
     }
 }

@@ -1,10 +1,10 @@
 //! What a session cannot do without, merged into every contract.
 
-use super::{ContractError, schema::Schema};
+use super::{ContractError, schema::Schema, set::decode};
 use bytes::{Bytes, BytesMut};
 use chronicle_connection_proto::SESSION_DESCRIPTOR_SET;
 use prost::Message as _;
-use prost_types::{FileDescriptorProto, FileDescriptorSet};
+use prost_types::FileDescriptorProto;
 use std::collections::BTreeMap;
 
 /// Adds what the session needs, unless the set has it. The bytes are otherwise left as they are.
@@ -25,8 +25,7 @@ pub(super) fn with_session(own: Schema) -> Result<Schema, ContractError> {
             .any(|file| own.at(file.name) == name.as_bytes())
     };
     let is_taken = |name: &str| has_file(name) || own.declares(name);
-    let mut session = FileDescriptorSet::decode(SESSION_DESCRIPTOR_SET)
-        .map_err(|error| ContractError::Undecodable(error.to_string()))?;
+    let mut session = decode(SESSION_DESCRIPTOR_SET)?;
     // An import that is there already serves the session as well.
     session
         .file

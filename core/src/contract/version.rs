@@ -12,8 +12,21 @@ pub fn is_newer(version: &str, than: &str) -> bool {
     }
 }
 
+/// Whether a text is a version made of numbers. One of zeros alone is, though it says nothing.
+pub fn is_version(text: &str) -> bool {
+    components(text).is_some()
+}
+
 /// The numbers without zeros at the end, so that 16.1 equals 16.1.0.
 fn numbers(version: &str) -> Option<Vec<u64>> {
+    let mut numbers = components(version)?;
+    while numbers.last() == Some(&0) {
+        numbers.pop();
+    }
+    (!numbers.is_empty()).then_some(numbers)
+}
+
+fn components(version: &str) -> Option<Vec<u64>> {
     let version = version.trim();
     let version = version.strip_prefix(['v', 'V']).unwrap_or(version);
     let release = version.split(['-', '+']).next()?;
@@ -24,15 +37,12 @@ fn numbers(version: &str) -> Option<Vec<u64>> {
         }
         numbers.push(component.parse().ok()?);
     }
-    while numbers.last() == Some(&0) {
-        numbers.pop();
-    }
-    (!numbers.is_empty()).then_some(numbers)
+    Some(numbers)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_newer;
+    use super::{is_newer, is_version};
 
     #[test]
     fn versions_are_compared_number_by_number() {
@@ -44,6 +54,7 @@ mod tests {
             ("1.0.0-rc.9", "1.0.1-alpha"),
             (" 1.2.3 ", "1.2.4+build.7"),
         ] {
+            assert!(is_version(newer) && is_version(older), "{newer} {older}");
             assert!(is_newer(newer, older), "{newer} is newer than {older}");
             assert!(!is_newer(older, newer), "{older} is not newer than {newer}");
         }
@@ -82,6 +93,7 @@ mod tests {
             "v",
             "1,2",
         ] {
+            assert_eq!(is_version(unknown), unknown == "0.0.0", "{unknown:?}");
             assert!(!is_newer(unknown, "1.0.0"), "{unknown:?}");
             assert!(!is_newer("1.0.0", unknown), "{unknown:?}");
         }

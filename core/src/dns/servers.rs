@@ -41,10 +41,16 @@ impl fmt::Display for SrvWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAHost { target } => write!(f, "target {target} is no host name"),
-            Self::TooMany { left_out } => write!(
-                f,
-                "{left_out} servers were left out, since at most {MAX_SERVERS} are used"
-            ),
+            Self::TooMany { left_out } => {
+                let servers = match left_out {
+                    1 => "server was",
+                    _ => "servers were",
+                };
+                write!(
+                    f,
+                    "{left_out} {servers} left out, since at most {MAX_SERVERS} are used"
+                )
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Findings as people read them, parts of contracts, and the corpus of the fuzzer.
 
-use crate::{fuzzed, published};
+use crate::{compilers, fuzzed, published};
 use chronicle_connection::{
-    Contract, ContractError, IncompatibilityKind as Kind, Schema, compare, diff,
+    Contract, ContractError, IncompatibilityKind as Kind, ProtoFile, Schema, compare, diff,
 };
 use prost::Message as _;
 use prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
     OneofDescriptorProto, field_descriptor_proto::Type,
 };
+use protox::prost_reflect::DescriptorPool;
 use std::{fs, path::Path};
 
 #[test]
@@ -206,6 +207,27 @@ fn a_part_of_a_contract_holds_what_its_services_reach_and_the_session() {
         whole.only(&["shop.Order"]).unwrap_err(),
         ContractError::NoSuchService("shop.Order".to_owned())
     );
+}
+
+#[test]
+fn a_part_of_a_contract_extends_nothing_that_is_not_there() {
+    let file = ProtoFile {
+        name: "p.proto".to_owned(),
+        content: "syntax = \"proto2\"; package p;
+            message Other { extensions 100 to 200; }
+            extend Other { optional string a = 100; }
+            message Used { extend Other { optional string b = 101; }
+                message Inner { extend Other { optional Used c = 102; } } }
+            service S { rpc Go (Used) returns (Used); }"
+            .to_owned(),
+    };
+    let set = compilers::protox(&[file]).unwrap();
+    let whole = Contract::from_descriptor_set(set, "9.0.0").unwrap();
+    let part = whole.only(&["p.S"]).unwrap();
+    // It resolves every name.
+    let linked = DescriptorPool::decode(part.descriptor_set().clone()).unwrap();
+    assert!(linked.get_message_by_name("p.Used.Inner").is_some());
+    assert_eq!(linked.get_message_by_name("p.Other"), None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use chronicle_connection::{
     Contract, ContractError, IncompatibilityKind as Kind, ProtoFile, Schema, diff,
 };
 use prost::Message as _;
-use prost_types::FileDescriptorSet;
+use prost_types::{FileDescriptorSet, field_descriptor_proto::Type};
 
 #[test]
 fn a_published_contract_is_the_same_when_it_is_read_again() {
@@ -272,7 +272,8 @@ fn what_is_imported_and_not_there_stays_unknown_or_is_supplied() {
     );
     assert_eq!(
         part.to_proto_files().unwrap_err().to_string(),
-        "the contract cannot be written: p.M.c is of the type \"x.Y\", which is declared nowhere"
+        "the contract cannot be written: p.M.c is of the type \"x.Y\", which is declared \
+         nowhere; add the file that declares it"
     );
 }
 
@@ -287,11 +288,11 @@ fn what_cannot_be_written_is_refused_by_name() {
         ),
         (
             "package p; enum E { A = 1; }",
-            "p.E has no value of number 0, which proto3 demands",
+            "p.E has no value of number 0, which proto3 demands; add it",
         ),
         (
             "package p; enum E { }",
-            "p.E has no value of number 0, which proto3 demands",
+            "p.E has no values, and an enum needs one; add it",
         ),
         (
             "package p; message M { int32 a = 19000; }",
@@ -315,7 +316,12 @@ fn what_cannot_be_written_is_refused_by_name() {
         ),
         (
             "package p; service S { rpc Go (M) returns (M); }",
-            "p.S.Go is of the type \"M\", which is declared nowhere",
+            "p.S.Go is of the type \"M\", which is declared nowhere; add the file that declares it",
+        ),
+        (
+            "package p; message M {} enum E { A = 0; } service S { rpc Go (M) returns (E); }",
+            "p.S.Go is of the type \"p.E\", which is declared as an enum and used as a message; \
+             correct one of the two",
         ),
     ] {
         let written = Schema::from_source_text(text).unwrap().to_proto_files();
@@ -324,6 +330,34 @@ fn what_cannot_be_written_is_refused_by_name() {
         };
         let expected = format!("the contract cannot be written: {complaint}");
         assert_eq!(error.to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_used_as_what_it_is_not_is_refused_by_name() {
+    let text = "package p; message M { E e = 1; M m = 2; } enum E { A = 0; }";
+    let set = Schema::from_source_text(text).unwrap();
+    let set = FileDescriptorSet::decode(set.descriptor_set().clone()).unwrap();
+    for (field, kind, complaint) in [
+        (
+            0,
+            Type::Message,
+            "p.M.e is of the type \"p.E\", which is declared as an enum and used as a message",
+        ),
+        (
+            1,
+            Type::Enum,
+            "p.M.m is of the type \"p.M\", which is declared as a message and used as an enum",
+        ),
+    ] {
+        let mut set = set.clone();
+        set.file[0].message_type[0].field[field].r#type = Some(kind.into());
+        let schema = Schema::from_descriptor_set(set.encode_to_vec()).unwrap();
+        let error = schema.to_proto_files().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("the contract cannot be written: {complaint}; correct one of the two")
+        );
     }
 }
 

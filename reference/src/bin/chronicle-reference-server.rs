@@ -1,6 +1,6 @@
 //! Servers on loopback for tests in other processes.
 //!
-//! `chronicle-reference-server [--servers N] [--port P]` starts N servers (default 1) on the ports
+//! `chronicle-reference-server [--servers N] [--port P]` starts N servers (default 1, at most 64) on the ports
 //! from P on (default 0: any that are free), prints the connection string as one line, and then does
 //! what each line on standard input says, as [`Console`] knows it: `help` lists the commands. It ends
 //! at the end of the input. `chronicle serve` is the same for people.
@@ -10,10 +10,10 @@
     reason = "a program reads its arguments and files"
 )]
 
-use chronicle_reference_server::{Console, Said, ServerOptions};
+use chronicle_reference_server::{Console, ServerOptions};
 use std::{
-    env, fs, io,
-    io::{BufRead as _, Write as _},
+    env, fs,
+    io::{self, Write as _},
     process::ExitCode,
 };
 use tokio::runtime::Runtime;
@@ -64,12 +64,5 @@ fn run(servers: u16, port: u16) -> io::Result<()> {
     let mut console = runtime.block_on(Console::start(options, servers))?;
     let mut out = io::stdout();
     writeln!(out, "{}", console.connection_string())?;
-    for line in io::stdin().lock().lines() {
-        let said = runtime.block_on(console.command(&line?, |file| fs::read(file)));
-        writeln!(out, "{said}")?;
-        if said == Said::Quit {
-            break;
-        }
-    }
-    Ok(())
+    runtime.block_on(console.obey(io::stdin().lock(), out, |file| fs::read(file)))
 }

@@ -39,8 +39,9 @@ impl Program {
     }
 
     /// Says a line, and gives the answer to it.
-    pub(crate) fn say(&mut self, line: &str) -> String {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    pub(crate) fn say(&mut self, line: impl AsRef<[u8]>) -> String {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(&[line.as_ref(), b"\n"].concat()).unwrap();
         self.read()
     }
 

@@ -1,10 +1,7 @@
 //! Variants of one fleet, side by side.
 
 use super::{Balancing, Fleet, FleetError, Progress, Report};
-use std::{
-    num::NonZeroUsize,
-    time::{Duration, Instant},
-};
+use std::{num::NonZeroUsize, time::Instant};
 
 /// Variants of one fleet, played with one seed.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,12 +79,6 @@ impl Comparison {
     /// How many clients had no session at the end, in all variants together.
     pub fn away(&self) -> usize {
         self.reports.iter().map(|report| report.away).sum()
-    }
-
-    /// How long each variant was, in virtual time.
-    pub fn duration(&self) -> Duration {
-        let first = self.reports.first();
-        first.map_or(Duration::ZERO, |report| report.duration)
     }
 }
 

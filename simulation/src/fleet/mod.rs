@@ -33,7 +33,7 @@ pub use plan::Mark;
 pub use report::{Outage, Report, Sample, Spread, Summary, Times};
 pub use run::Progress;
 
-use crate::Violation;
+use crate::{Violation, plural};
 use chronicle_connection::Strategy;
 use std::{fmt, num::NonZeroUsize};
 
@@ -108,12 +108,11 @@ impl Fleet {
 impl fmt::Display for Fleet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (clients, servers) = (self.clients, self.servers);
-        let one_or_many = |count, one, many| if count == 1 { one } else { many };
         write!(
             f,
             "{clients} {} on {servers} {}, ",
-            one_or_many(clients, "client", "clients"),
-            one_or_many(servers, "server", "servers"),
+            plural("client", clients),
+            plural("server", servers),
         )?;
         if self.known_servers() < servers {
             write!(f, "of which each client knows {}, ", self.known_servers())?;

@@ -1,6 +1,7 @@
 //! What a scenario does, and when.
 
 use super::{Fleet, Outage, Scenario};
+use crate::plural;
 use std::time::Duration;
 
 /// Something that is done to a fleet, for the pictures.
@@ -118,7 +119,9 @@ impl Plan {
             self.steps.push((secs(20), Step::Crash(server)));
             self.steps.push((secs(80), Step::Start(server)));
         }
-        self.mark(20, 80, &format!("{dead} of {servers} servers are down"));
+        let are = if dead == 1 { "is" } else { "are" };
+        let servers = format!("{servers} {}", plural("server", servers));
+        self.mark(20, 80, &format!("{dead} of {servers} {are} down"));
         self.duration = secs(140);
     }
 

@@ -161,6 +161,20 @@ impl Report {
         })
     }
 
+    /// Whether any client got a session after another.
+    pub fn has_reconnects(&self) -> bool {
+        self.reconnecting.max().is_some()
+    }
+
+    /// How long what matters most took, and what that is: reconnecting, or connecting where nobody
+    /// had to reconnect.
+    pub fn main_times(&self) -> (&'static str, &Times) {
+        match self.has_reconnects() {
+            true => ("reconnecting", &self.reconnecting),
+            false => ("connecting", &self.connecting),
+        }
+    }
+
     /// How clients were spread at the end.
     pub fn final_spread(&self) -> Option<Spread> {
         self.samples.last().and_then(|sample| sample.spread)

@@ -16,9 +16,7 @@ pub(super) fn measures(variants: &[(&str, &Report)], width: f64) -> Panel {
          has a scale of its own; shorter is better.",
         width,
     );
-    let all = all(variants
-        .iter()
-        .any(|(_, report)| report.reconnecting.max().is_some()));
+    let all = all(variants.iter().any(|(_, report)| report.has_reconnects()));
     let cell = |columns: usize| (width - GAP * (columns - 1) as f64) / columns as f64;
     let fits = |columns: &usize| cell(*columns) >= needed(&all, variants);
     let columns = [4, 2].into_iter().find(fits).unwrap_or(1);

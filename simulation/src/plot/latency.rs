@@ -54,9 +54,7 @@ pub(super) fn histogram(title: &str, about: &str, times: &Times, width: f64) -> 
 
 /// The share of times that were not longer, for several fleets side by side.
 pub(super) fn shares(variants: &[(&str, &Report)], width: f64) -> Panel {
-    let is_reconnecting = variants
-        .iter()
-        .any(|(_, report)| report.reconnecting.max().is_some());
+    let is_reconnecting = variants.iter().any(|(_, report)| report.has_reconnects());
     let of = |report: &Report| match is_reconnecting {
         true => report.reconnecting.clone(),
         false => report.connecting.clone(),
@@ -96,7 +94,7 @@ pub(super) fn shares(variants: &[(&str, &Report)], width: f64) -> Panel {
         ),
         false => (
             "How long connecting took",
-            "The share of clients that had a session by then.",
+            "Of the clients that got a session, the share that had it by then.",
         ),
     };
     Lines {

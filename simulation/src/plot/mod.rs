@@ -19,7 +19,10 @@ mod words;
 
 pub use words::time;
 
-use crate::fleet::{Comparison, Fleet, Report};
+use crate::{
+    fleet::{Comparison, Fleet, Report},
+    plural,
+};
 use page::{Page, Table};
 use sheet::{HALF, NARROW, Row, Section, WIDE, sheet};
 use words::{count, trimmed};
@@ -90,9 +93,9 @@ fn sections(report: &Report, wide: f64, half: f64) -> Vec<Section> {
             width,
         )
     };
-    let latencies = match report.reconnecting.max() {
-        Some(_) => Row::Two(reconnecting(half), connecting(half)),
-        None => Row::One(connecting(wide)),
+    let latencies = match report.has_reconnects() {
+        true => Row::Two(reconnecting(half), connecting(half)),
+        false => Row::One(connecting(wide)),
     };
     let rows = vec![
         Row::One(over_time::clients_per_server(report, wide)),
@@ -128,8 +131,9 @@ fn comparison_sections(comparison: &Comparison, wide: f64, half: f64) -> Vec<Sec
 
 fn title(fleet: &Fleet) -> String {
     let scenario = heading(fleet);
-    let (clients, servers) = (count(fleet.clients as f64), count(fleet.servers as f64));
-    format!("{scenario}: {clients} clients on {servers} servers")
+    let of = |noun, number| format!("{} {}", count(number as f64), plural(noun, number));
+    let (clients, servers) = (of("client", fleet.clients), of("server", fleet.servers));
+    format!("{scenario}: {clients} on {servers}")
 }
 
 fn heading(fleet: &Fleet) -> String {
@@ -171,10 +175,7 @@ fn facts(report: &Report) -> Vec<(String, String)> {
     let spread = report.final_spread();
     let range = spread.map_or("–".to_owned(), |spread| count(spread.range() as f64));
     let deviation = spread.map_or("–".to_owned(), |spread| trimmed(spread.deviation, 1));
-    let (what, times) = match report.reconnecting.max() {
-        Some(_) => ("reconnecting", &report.reconnecting),
-        None => ("connecting", &report.connecting),
-    };
+    let (what, times) = report.main_times();
     let time_of = |percent| times.percentile(percent).map_or("–".to_owned(), time);
     let fact = |name: &str, value: String| (name.to_owned(), value);
     vec![
@@ -190,12 +191,10 @@ fn facts(report: &Report) -> Vec<(String, String)> {
 fn over_time_table(report: &Report) -> Table {
     let heads = ["time", "sessions", "fewest", "most", "range", "deviation"];
     let every = report.samples.len().div_ceil(60).max(1);
-    let samples = report
-        .samples
-        .iter()
-        .step_by(every)
-        .chain(report.samples.last());
-    let row = |sample: &crate::fleet::Sample| {
+    let last = report.samples.len().saturating_sub(1);
+    let samples = report.samples.iter().enumerate();
+    let shown = samples.filter(|(index, _)| index.is_multiple_of(every) || *index == last);
+    let row = |(_, sample): (usize, &crate::fleet::Sample)| {
         let mut row = vec![time(sample.at), count(sample.sessions as f64)];
         if let Some(spread) = sample.spread {
             let counts = [spread.fewest, spread.most, spread.range()];
@@ -207,7 +206,7 @@ fn over_time_table(report: &Report) -> Table {
     Table {
         title: "Spread over time, in numbers".to_owned(),
         heads: heads.map(str::to_owned).into(),
-        rows: samples.map(row).collect(),
+        rows: shown.map(row).collect(),
     }
 }
 

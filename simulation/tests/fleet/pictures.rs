@@ -1,12 +1,12 @@
 //! Pictures are XML, hold nothing outside of themselves, and are the same for the same seed.
 
-use crate::{play, small};
+use crate::{play, secs, small};
 use chronicle_simulation::{
     fleet::{Comparison, Fleet, Scenario},
     plot,
 };
 use roxmltree::{Document, Node, ParsingOptions};
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 /// What is drawn of a fleet: a picture and a page.
 fn draw(fleet: &Fleet) -> [String; 2] {
@@ -78,6 +78,52 @@ fn comparisons_lie_within_their_frames_too() {
     );
     let again = Comparison::run(&fleet, Instant::now(), |_| {}).unwrap();
     assert_eq!(plot::comparison_picture(&again), picture);
+}
+
+#[test]
+fn one_is_told_as_one() {
+    let fleet = Fleet {
+        clients: 1,
+        servers: 1,
+        ..small(Scenario::Crash)
+    };
+    for text in draw(&fleet) {
+        assert!(text.contains("<title>Crash: 1 client on 1 server</title>"));
+        assert!(text.contains("1 of 1 server is down"));
+    }
+}
+
+#[test]
+fn the_table_over_time_ends_with_the_last_sample_and_has_none_twice() {
+    let whole = play(&small(Scenario::ColdStart));
+    for number in [1, 2, 60, 61, 62, 119, 121] {
+        let mut report = whole.clone();
+        report.samples.truncate(number);
+        assert_eq!(report.samples.len(), number);
+        for (second, sample) in report.samples.iter_mut().enumerate() {
+            sample.at = secs(60 * second as u64);
+        }
+        let page = plot::page(&report, "");
+        let options = ParsingOptions {
+            allow_dtd: true,
+            ..ParsingOptions::default()
+        };
+        let document = Document::parse_with_options(&page, options).unwrap();
+        let mut tables = document
+            .descendants()
+            .filter(|node| node.has_tag_name("table"));
+        let cells = tables
+            .next()
+            .unwrap()
+            .descendants()
+            .filter(|node| node.has_tag_name("tr"))
+            .filter_map(|row| row.children().find(|cell| cell.has_tag_name("td")));
+        let times: Vec<_> = cells.map(|cell| cell.text().unwrap()).collect();
+        let distinct: BTreeSet<_> = times.iter().collect();
+        assert_eq!(distinct.len(), times.len(), "{number}: {times:?}");
+        let last = plot::time(secs(60 * (number as u64 - 1)));
+        assert_eq!(times.last(), Some(&&*last), "{number}");
+    }
 }
 
 /// Well-formed, self-contained, and all that is drawn within its viewport.

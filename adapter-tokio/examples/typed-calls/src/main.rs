@@ -3,7 +3,7 @@
 //! `typed-calls CONNECTION_STRING`
 #![allow(clippy::disallowed_methods, reason = "a program reads its arguments")]
 
-use std::{env, error::Error};
+use std::{env, error::Error, process::ExitCode};
 use typed_calls::{
     connect,
     contract::example::events::{AppendRequest, ReadRequest},
@@ -11,7 +11,17 @@ use typed_calls::{
 };
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("typed-calls: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let string = env::args().nth(1).ok_or("give a connection string")?;
     let client = connect(&string).await?;
     let appended = event_log(&client)

@@ -10,7 +10,7 @@
 mod program;
 
 use program::Program;
-use std::env;
+use std::{env, process::Command};
 
 #[test]
 fn the_commands_of_the_recipe_lead_to_typed_calls() {
@@ -23,14 +23,7 @@ fn the_commands_of_the_recipe_lead_to_typed_calls() {
         next("cargo run -p typed-calls --example event-log -- "),
         "35100"
     );
-    let examples = env::current_exe().unwrap();
-    let examples = examples
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples");
-    let mut server = Program::start(examples.join("event-log").to_str().unwrap(), &["0"]);
+    let mut server = Program::start(&event_log(), &["0"]);
     let string = server.read();
 
     next("cargo run -p chronicle-connection-cli -- contract fetch ");
@@ -39,7 +32,7 @@ fn the_commands_of_the_recipe_lead_to_typed_calls() {
     let expected = r#""chronicle://127.0.0.1:35100/?skipTlsValidation=true""#;
     assert_eq!(argument, expected);
     assert_eq!(commands.next(), None);
-    let mut application = Program::start(env!("CARGO_BIN_EXE_typed-calls"), &[&string]);
+    let mut application = Program::start(TYPED_CALLS, &[&string]);
     for line in [
         "appended 0",
         r#"read 0 OrderPlaced {"total":42}"#,
@@ -47,11 +40,25 @@ fn the_commands_of_the_recipe_lead_to_typed_calls() {
     ] {
         assert_eq!(application.read(), line);
     }
-    let mut another = Program::start(env!("CARGO_BIN_EXE_typed-calls"), &[&string]);
+    let mut another = Program::start(TYPED_CALLS, &[&string]);
     assert_eq!(another.read(), "appended 1");
     assert_eq!(application.read(), "observed 1 OrderPlaced");
     assert_eq!(server.say("quit"), "ok");
     assert!(server.end().success());
+}
+
+#[test]
+fn errors_are_told_to_people() {
+    let event_log = event_log();
+    for (program, argument, begin) in [
+        (TYPED_CALLS, "chronicle://", "typed-calls: "),
+        (&event_log, "first", "event-log: \"first\" is no port"),
+    ] {
+        let output = Command::new(program).arg(argument).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.starts_with(begin), "{told}");
+    }
 }
 
 #[test]
@@ -65,9 +72,19 @@ fn the_code_of_the_recipe_is_that_of_this_package() {
     }
 }
 
+/// The server of the recipe.
+fn event_log() -> String {
+    let test = env::current_exe().unwrap();
+    let built = test.parent().unwrap().parent().unwrap();
+    let path = built.join("examples").join("event-log");
+    path.to_str().unwrap().to_owned()
+}
+
 /// The section of the README.
 fn recipe() -> &'static str {
     let readme = include_str!("../../../../README.md");
     let section = readme.split("\n## Typed calls in five minutes\n").nth(1);
     section.unwrap().split("\n## ").next().unwrap()
 }
+
+const TYPED_CALLS: &str = env!("CARGO_BIN_EXE_typed-calls");

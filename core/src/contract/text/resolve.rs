@@ -1,5 +1,6 @@
 //! Finds what the names of types stand for.
 
+use crate::contract::set::join;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorSet, field_descriptor_proto::Type,
 };
@@ -100,12 +101,5 @@ impl Types {
             }
             scope = scope.rsplit_once('.').map_or("", |(outer, _)| outer);
         }
-    }
-}
-
-fn join(scope: &str, name: &str) -> String {
-    match scope {
-        "" => name.to_owned(),
-        scope => format!("{scope}.{name}"),
     }
 }

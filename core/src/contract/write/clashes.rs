@@ -3,8 +3,8 @@
 //! A value stands beside its enum, not in it, so that two enums of a package cannot have values of
 //! one name, and no value can have the name of a message.
 
-use super::{join, not_writable};
-use crate::contract::{ContractError, lens::prefix_of};
+use super::not_writable;
+use crate::contract::{ContractError, lens::prefix_of, set::join};
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, FileDescriptorSet, ServiceDescriptorProto,
 };

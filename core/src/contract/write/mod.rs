@@ -77,10 +77,3 @@ fn not_writable<T>(what: impl Into<String>, why: impl Into<String>) -> Result<T,
         why: why.into(),
     })
 }
-
-fn join(scope: &str, name: &str) -> String {
-    match scope {
-        "" => name.to_owned(),
-        scope => format!("{scope}.{name}"),
-    }
-}

@@ -1,9 +1,10 @@
 //! Brings a contract into the form in which it is written: a file for each package.
 
 use super::{clashes, not_writable};
-use crate::contract::{ContractError, only::import_what_is_used, schema::Schema, text::Types};
+use crate::contract::{
+    ContractError, only::import_what_is_used, schema::Schema, set::decode, text::Types,
+};
 use chronicle_connection_proto::IMPORTS_DESCRIPTOR_SET;
-use prost::Message as _;
 use prost_types::{
     DescriptorProto, EnumDescriptorProto, EnumOptions, FieldDescriptorProto, FieldOptions,
     FileDescriptorProto, FileDescriptorSet, MessageOptions, MethodDescriptorProto,
@@ -34,10 +35,6 @@ pub(super) fn packages(schema: &Schema) -> Result<FileDescriptorSet, ContractErr
         file.dependency.sort_unstable();
     }
     order(merged.file)
-}
-
-fn decode(bytes: &[u8]) -> Result<FileDescriptorSet, ContractError> {
-    FileDescriptorSet::decode(bytes).map_err(|error| ContractError::Undecodable(error.to_string()))
 }
 
 /// Adds the files that declare what the set refers to without having it, as far as they are known.

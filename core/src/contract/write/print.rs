@@ -3,9 +3,10 @@
 //! References to types are written in full, with a leading dot: in a service, the name of a method
 //! would otherwise hide a message of the same name.
 
-use super::{ProtoFile, join, not_writable, packages::BROUGHT_BY_COMPILERS};
+use super::{ProtoFile, not_writable, packages::BROUGHT_BY_COMPILERS};
 use crate::contract::{
     ContractError,
+    set::join,
     text::{SCALARS, Types, camel_case},
 };
 use prost_types::{
@@ -101,8 +102,9 @@ impl Printer<'_> {
         for method in &service.method {
             let name = identifier(&path, method.name())?;
             let side = |streaming: bool, type_name: &str| {
-                if self.types.kind(type_name) != Some(Type::Message) {
-                    return undeclared(&path, name, type_name);
+                let known = self.types.kind(type_name);
+                if known != Some(Type::Message) {
+                    return not_of(&path, name, type_name, known, Type::Message);
                 }
                 let stream = if streaming { "stream " } else { "" };
                 Ok(format!("({stream}{type_name})"))
@@ -204,26 +206,35 @@ impl Printer<'_> {
     fn type_of(&self, path: &str, field: &FieldDescriptorProto) -> Printed<String> {
         let kind = field.r#type.and_then(|kind| Type::try_from(kind).ok());
         match kind {
-            Some(Type::Group) => not_writable(join(path, field.name()), "is a group"),
-            Some(Type::Message | Type::Enum) | None => {
-                let known = self.types.kind(field.type_name());
-                match known {
-                    Some(known) if Some(known) == kind => Ok(field.type_name().to_owned()),
-                    Some(_) | None => undeclared(path, field.name(), field.type_name()),
+            Some(Type::Group) => not_writable(
+                join(path, field.name()),
+                "is a group, which is not written; make it a message",
+            ),
+            Some(wanted @ (Type::Message | Type::Enum)) => {
+                match self.types.kind(field.type_name()) {
+                    Some(known) if known == wanted => Ok(field.type_name().to_owned()),
+                    known => not_of(path, field.name(), field.type_name(), known, wanted),
                 }
             }
+            // Its kind was looked up, where it had none.
+            None => not_of(path, field.name(), field.type_name(), None, Type::Message),
             Some(kind) => match SCALARS.iter().find(|(_, scalar)| *scalar == kind) {
                 Some((name, _)) => Ok((*name).to_owned()),
-                None => undeclared(path, field.name(), kind.as_str_name()),
+                None => not_of(path, field.name(), kind.as_str_name(), None, kind),
             },
         }
     }
 
     fn enumeration(&mut self, scope: &str, declared: &EnumDescriptorProto) -> Printed {
         let path = join(scope, identifier(scope, declared.name())?);
-        let first = declared.value.first().map(|value| value.number());
-        if first.is_none() || (self.is_proto3 && first != Some(0)) {
-            return not_writable(path, "has no value of number 0, which proto3 demands");
+        let Some(first) = declared.value.first() else {
+            return not_writable(path, "has no values, and an enum needs one; add it");
+        };
+        if self.is_proto3 && first.number() != 0 {
+            return not_writable(
+                path,
+                "has no value of number 0, which proto3 demands; add it",
+            );
         }
         self.line(format_args!("enum {} {{", declared.name()));
         if declared
@@ -299,11 +310,30 @@ fn number(path: &str, field: &FieldDescriptorProto) -> Printed<i32> {
     }
 }
 
-fn undeclared<T>(path: &str, name: &str, type_name: &str) -> Printed<T> {
+/// Refuses a reference to what is something else than is wanted, or is not there.
+fn not_of<T>(
+    path: &str,
+    name: &str,
+    type_name: &str,
+    known: Option<Type>,
+    wanted: Type,
+) -> Printed<T> {
     let type_name = type_name.trim_start_matches('.');
+    let words = |kind| match kind {
+        Type::Enum => "an enum",
+        _ => "a message",
+    };
+    let why = match known {
+        Some(known) => format!(
+            "which is declared as {} and used as {}; correct one of the two",
+            words(known),
+            words(wanted)
+        ),
+        None => "which is declared nowhere; add the file that declares it".to_owned(),
+    };
     not_writable(
         join(path, name),
-        format!("is of the type {type_name:?}, which is declared nowhere"),
+        format!("is of the type {type_name:?}, {why}"),
     )
 }
 

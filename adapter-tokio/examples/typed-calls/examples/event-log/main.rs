@@ -6,26 +6,29 @@
 
 mod log;
 
-use chronicle_reference_server::Said;
-use std::{
-    env,
-    error::Error,
-    fs,
-    io::{self, BufRead as _},
-};
+use std::{env, error::Error, fs, io, process::ExitCode};
 use tokio::runtime::Runtime;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let port = env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("event-log: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let port = match env::args().nth(1) {
+        Some(port) => port
+            .parse()
+            .map_err(|error| format!("{port:?} is no port ({error}); give 0 to 65534"))?,
+        None => 0,
+    };
     let runtime = Runtime::new()?;
     let mut servers = runtime.block_on(log::start(port))?;
     println!("{}", servers.connection_string());
-    for line in io::stdin().lock().lines() {
-        let said = runtime.block_on(servers.command(&line?, |file| fs::read(file)));
-        println!("{said}");
-        if said == Said::Quit {
-            break;
-        }
-    }
-    Ok(())
+    let obeyed = servers.obey(io::stdin().lock(), io::stdout(), |file| fs::read(file));
+    Ok(runtime.block_on(obeyed)?)
 }
