@@ -143,7 +143,15 @@ async fn a_lease<R: Runtime>(
             return Err(Status::unavailable("there is no session with a server"));
         };
         match session.pool.lease().await {
-            Some(Ok(lease)) => return Ok((lease, session.metadata)),
+            Some(Ok(lease)) => {
+                // The wait may have been long, and credentials are replaced meanwhile.
+                let now = live.borrow();
+                let now = now
+                    .as_ref()
+                    .filter(|live| Arc::ptr_eq(&live.pool, &session.pool));
+                let metadata = now.map(|live| live.metadata.clone());
+                return Ok((lease, metadata.unwrap_or(session.metadata)));
+            }
             Some(Err(failure)) => return Err(unavailable(&failure)),
             // Nothing was sent yet.
             None if waits => {

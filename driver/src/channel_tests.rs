@@ -117,6 +117,24 @@ async fn an_authorization_of_the_caller_does_not_go_out_while_there_is_no_token(
     assert!(!request.headers().contains_key("authorization"));
 }
 
+#[tokio::test]
+async fn a_call_that_waited_for_a_stream_carries_the_token_of_now() {
+    let server = Server::new().await;
+    let mut live = server.live();
+    live.metadata = with_token(1);
+    let (live_sender, live) = watch::channel(Some(live));
+    let runtime = Tokio::current().unwrap();
+    let mut channel = Channel::new(runtime, live, mpsc::unbounded_channel().0);
+    let _call = tokio::spawn(channel.call(Request::new(Body::empty())));
+    tokio::task::yield_now().await;
+    // Nobody has accepted the transport yet that the call waits for.
+    live_sender.send_modify(|live| live.as_mut().unwrap().metadata = with_token(2));
+    let mut peer = soon(server.accept()).await.unwrap();
+    let (request, _respond) = soon(peer.requests.recv()).await.unwrap();
+    let expected = &with_token(2).headers["authorization"];
+    assert_eq!(&request.headers()["authorization"], expected);
+}
+
 /// A server may begin an answer and only then see that it must refuse; and it may do so after a
 /// message.
 #[tokio::test]
