@@ -111,7 +111,11 @@ impl<S> Shared<S> {
         let health = &self.health;
         self.frames.feed(bytes, |seen| {
             health.send_if_modified(|health| match seen {
-                Seen::GoAway(code) => health.going_away.replace(code).is_none(),
+                Seen::GoAway(code) => {
+                    let is_first = health.going_away.is_none();
+                    health.going_away.get_or_insert(code);
+                    is_first
+                }
                 Seen::MaxStreams(max) => health.max_streams.replace(max) != Some(max),
                 Seen::Settings => !std::mem::replace(&mut health.settled, true),
             });
