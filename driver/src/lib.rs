@@ -1,7 +1,7 @@
 //! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
 //!
 //! The connection decides what happens; this crate makes it happen, and decides nothing. An adapter
-//! brings a runtime by implementing [`Runtime`], five small functions, and has its words from
+//! brings a runtime by implementing [`Runtime`], a few small functions, and has its words from
 //! [`adapter!`]. Everything else is here, once:
 //!
 //! - one task for each client, which owns the machine, one timer and every request under way;

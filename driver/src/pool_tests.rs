@@ -35,13 +35,15 @@ async fn a_stream_that_comes_free_goes_to_who_waits_longest() {
     let _peer = accept(&server, 1).await;
     let first = granted(first).await;
     // Nobody accepts the transport that is opened for these.
-    let mut waiting = lease(&pool, 2);
+    let mut waiting = lease(&pool, 3);
     tokio::task::yield_now().await;
     waiting[0].abort();
     assert!(waiting.remove(0).await.is_err());
     assert!(!waiting[0].is_finished());
     drop(first);
-    granted(waiting.remove(0)).await;
+    let _second = granted(waiting.remove(0)).await;
+    tokio::task::yield_now().await;
+    assert!(!waiting[0].is_finished());
 }
 
 #[tokio::test]
