@@ -8,7 +8,8 @@
 //! - names, addresses and sockets (RFC 8305), TLS, HTTP/2, and gRPC read off its frames;
 //! - the transports of application calls, apart from that of the session.
 //!
-//! tokio is used for its channels alone: none of its sockets, timers or tasks.
+//! tokio is used for its channels, and for the traits that h2 wants of a socket: for none of its
+//! sockets, timers or tasks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -30,6 +31,7 @@ mod driver;
 mod events;
 mod failures;
 mod frames;
+mod http2;
 mod pool;
 mod resolve;
 mod retry;

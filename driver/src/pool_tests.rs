@@ -53,7 +53,7 @@ async fn a_transport_that_is_going_away_keeps_its_streams_and_gets_no_more() {
     let mut peer = accept(&server, 10).await;
     let old = granted(old).await;
     let request = Request::post("/live").body(Body::empty()).unwrap();
-    let live = tokio::spawn(old.lane().clone().send(request));
+    let live = tokio::spawn(old.lane().clone().send(request, ()));
     let served = soon(peer.requests.recv()).await.unwrap();
     let health = old.lane().health().clone();
     peer.orders.send(Order::GoAwayGracefully).ok().unwrap();

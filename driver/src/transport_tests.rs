@@ -24,7 +24,7 @@ async fn dropping_a_transport_closes_its_socket_and_fails_live_streams_at_once()
     let server = Server::new().await;
     let (transport, mut peer) = server.connected().await;
     let lane = transport.lane().clone();
-    let live = tokio::spawn(lane.send(Request::post("/live").body(Body::empty()).unwrap()));
+    let live = tokio::spawn(lane.send(Request::post("/live").body(Body::empty()).unwrap(), ()));
     let held = soon(peer.requests.recv()).await.unwrap();
     drop(transport);
     let failure = soon(live).await.unwrap().unwrap_err();
@@ -41,7 +41,7 @@ async fn a_goaway_with_live_streams_is_told_without_a_new_request() {
     let server = Server::new().await;
     let (transport, mut peer) = server.connected().await;
     let request = Request::post("/live").body(Body::empty()).unwrap();
-    let live = tokio::spawn(transport.lane().clone().send(request));
+    let live = tokio::spawn(transport.lane().clone().send(request, ()));
     let held = soon(peer.requests.recv()).await.unwrap();
     peer.orders.send(Order::GoAwayGracefully).ok().unwrap();
     let mut health = transport.health().clone();
@@ -73,7 +73,7 @@ async fn the_first_of_several_goaways_counts() {
     let server = Server::new().await;
     let (transport, mut peer) = server.connected().await;
     let request = Request::post("/live").body(Body::empty()).unwrap();
-    let _live = tokio::spawn(transport.lane().clone().send(request));
+    let _live = tokio::spawn(transport.lane().clone().send(request, ()));
     let _held = soon(peer.requests.recv()).await.unwrap();
     let orders = [
         Order::GoAwayGracefully,
