@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     env, fs,
+    io::{self, Write as _},
     path::PathBuf,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -22,6 +23,13 @@ pub(crate) fn timed((module, name): (&str, &str), stack: &str, scenario: impl Fn
     let key = (module.to_owned(), name.to_owned(), stack.to_owned());
     times.insert(key, shown(took));
     fs::write(file(), rendered(&times)).unwrap();
+}
+
+/// Says aloud what is skipped, past the capture of tests, which would hide it. On CI nothing may be,
+/// nor where the matrix is written anew: it would be shown as quick.
+pub(crate) fn skip(why: &str) {
+    assert!(env::var_os("CI").is_none() && !is_written_anew(), "{why}");
+    let _ = writeln!(io::stderr(), "SKIPPED: {why}");
 }
 
 #[test]

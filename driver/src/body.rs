@@ -1,95 +1,24 @@
-//! The two bodies of an application call, which share its stream.
+//! The answer to an application call.
 
-use crate::{Runtime, calls, channel::unavailable, pool::Lease, runtime::Sleep, transport::Lane};
+use crate::{
+    Runtime, calls, channel::unavailable, http2::Incoming, pool::Lease, runtime::Sleep,
+    transport::Lane,
+};
 use bytes::Bytes;
-use futures_util::{FutureExt, task::AtomicWaker};
-use h2::Reason;
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
+use futures_util::FutureExt;
+use http_body::{Body as HttpBody, Frame};
 use std::{
     future::poll_fn,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll, ready},
 };
-use tonic::{Status, body::Body};
-
-/// One call, as long as somebody wants its answer. Dropping it ends the request as well.
-pub(crate) struct Call<R: Runtime>(Arc<Stream<R>>);
-
-/// The stream of a call. It is free once both bodies are gone.
-struct Stream<R: Runtime> {
-    _lease: Lease<R>,
-    is_over: AtomicBool,
-    request: AtomicWaker,
-}
-
-impl<R: Runtime> Call<R> {
-    pub(crate) fn new(lease: Lease<R>) -> Self {
-        Self(Arc::new(Stream {
-            _lease: lease,
-            is_over: AtomicBool::new(false),
-            request: AtomicWaker::new(),
-        }))
-    }
-}
-
-impl<R: Runtime> Drop for Call<R> {
-    fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Release);
-        self.0.request.wake();
-    }
-}
-
-/// What the application sends. It ends with the call: HTTP/2 would keep the stream, and the slot
-/// with it, until the application thinks of ending its side.
-pub(crate) struct RequestBody<R: Runtime> {
-    body: Body,
-    stream: Arc<Stream<R>>,
-}
-
-impl<R: Runtime> RequestBody<R> {
-    pub(crate) fn new(body: Body, call: &Call<R>) -> Self {
-        Self {
-            body,
-            stream: Arc::clone(&call.0),
-        }
-    }
-}
-
-impl<R: Runtime> HttpBody for RequestBody<R> {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        self.stream.request.register(cx.waker());
-        if self.stream.is_over.load(Ordering::Acquire) {
-            let mut status = Status::cancelled("the call is over");
-            status.set_source(Arc::new(h2::Error::from(Reason::CANCEL)));
-            return Poll::Ready(Some(Err(status)));
-        }
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+use tonic::Status;
 
 /// What the server answers.
 pub(crate) struct ResponseBody<R: Runtime> {
-    /// `None` once it is over.
-    answer: Option<(Incoming, Call<R>)>,
+    /// `None` once it is over, which ends the request as well. The stream is free once both are gone.
+    answer: Option<(Incoming, Arc<Lease<R>>)>,
     lane: Lane,
     /// Whether `grpc-status` was seen.
     has_status: bool,
@@ -99,10 +28,10 @@ pub(crate) struct ResponseBody<R: Runtime> {
 }
 
 impl<R: Runtime> ResponseBody<R> {
-    pub(crate) fn new(body: Incoming, lane: Lane, call: Call<R>, has_status: bool) -> Self {
+    pub(crate) fn new(body: Incoming, lease: Arc<Lease<R>>, has_status: bool) -> Self {
         Self {
-            answer: Some((body, call)),
-            lane,
+            lane: lease.lane().clone(),
+            answer: Some((body, lease)),
             has_status,
             deadline: None,
             first: None,

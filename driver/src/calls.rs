@@ -3,7 +3,7 @@
 //! The HTTP status is read before gRPC is believed: what a proxy or an older server answers to an
 //! unknown path must not pass for a word of a gRPC server.
 
-use crate::transport::Lane;
+use crate::{http2::Incoming, transport::Lane};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use chronicle_connection::{Code, Failure, FailureKind, Origin, Reply, Status};
 use futures_util::{Stream, StreamExt, stream};
@@ -12,7 +12,6 @@ use http::{
     header::{CONTENT_TYPE, TE, USER_AGENT},
 };
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use std::future::Future;
 use tonic::body::Body;
 
@@ -22,7 +21,7 @@ pub(crate) fn http(
     request: Request<Bytes>,
     limit: usize,
 ) -> impl Future<Output = Result<Response<Bytes>, Failure>> {
-    let response = lane.clone().send(request.map(full));
+    let response = lane.clone().send(request.map(full), ());
     async move { whole(&lane, response.await?, limit).await }
 }
 
@@ -59,7 +58,7 @@ pub(crate) fn grpc(
     limit: usize,
     answer: Answer,
 ) -> impl Stream<Item = Reply> {
-    let response = lane.clone().send(request);
+    let response = lane.clone().send(request, ());
     stream::once(async move {
         let began = response
             .await

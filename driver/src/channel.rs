@@ -2,7 +2,7 @@
 
 use crate::{
     Runtime,
-    body::{Call, RequestBody, ResponseBody},
+    body::ResponseBody,
     calls,
     deadline::deadline,
     pool::{Lease, Live},
@@ -143,7 +143,15 @@ async fn a_lease<R: Runtime>(
             return Err(Status::unavailable("there is no session with a server"));
         };
         match session.pool.lease().await {
-            Some(Ok(lease)) => return Ok((lease, session.metadata)),
+            Some(Ok(lease)) => {
+                // The wait may have been long, and credentials are replaced meanwhile.
+                let now = live.borrow();
+                let now = now
+                    .as_ref()
+                    .filter(|live| Arc::ptr_eq(&live.pool, &session.pool));
+                let metadata = now.map(|live| live.metadata.clone());
+                return Ok((lease, metadata.unwrap_or(session.metadata)));
+            }
             Some(Err(failure)) => return Err(unavailable(&failure)),
             // Nothing was sent yet.
             None if waits => {
@@ -162,17 +170,15 @@ async fn a_lease<R: Runtime>(
 async fn send<R: Runtime>(
     lease: Lease<R>,
     metadata: CallMetadata,
-    request: Request<Body>,
+    mut request: Request<Body>,
 ) -> Result<Response<ResponseBody<R>>, Status> {
-    let lane = lease.lane().clone();
-    let call = Call::new(lease);
-    let mut request = request.map(|body| Body::new(RequestBody::new(body, &call)));
+    let lease = Arc::new(lease);
     for (name, value) in &metadata.headers {
         request.headers_mut().insert(name, value.clone());
     }
+    let lane = lease.lane().clone();
     let response = lane
-        .clone()
-        .send(request)
+        .send(request, Arc::clone(&lease))
         .await
         .map_err(|failure| unavailable(&failure))?;
     if let Some(refusal) = calls::refusal(response.status(), response.headers()) {
@@ -180,7 +186,7 @@ async fn send<R: Runtime>(
         return Err(Status::new(code, refusal.to_string()));
     }
     let has_status = calls::status(response.headers()).is_some();
-    Ok(response.map(|body| ResponseBody::new(body, lane, call, has_status)))
+    Ok(response.map(|body| ResponseBody::new(body, lease, has_status)))
 }
 
 pub(crate) fn unavailable(failure: &Failure) -> Status {

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, uri::Authority};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use std::future::poll_fn;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tonic::{Code, Status, body::Body};
 use tower_service::Service;
 
@@ -63,6 +63,30 @@ async fn who_drops_an_answer_ends_the_request_as_well() {
     drop(answer);
 }
 
+/// HTTP/2 asks for no more of a body while the window is full.
+#[tokio::test]
+async fn who_drops_an_answer_ends_a_request_that_the_server_does_not_read() {
+    let mut world = World::new().await;
+    let (in_body, gone) = oneshot::channel::<()>();
+    let endless = stream::repeat_with(move || {
+        let _ = &in_body;
+        Ok::<_, Status>(Frame::data(Bytes::from_static(&[0; 1024])))
+    });
+    let body = Body::new(StreamBody::new(endless));
+    let (response, mut request, mut answer) = world.call(body).await;
+    let unread = request.body_mut().flow_control();
+    soon(async {
+        while unread.used_capacity() < 65_535 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(response);
+    let reset = soon(poll_fn(|cx| answer.poll_reset(cx))).await;
+    assert_eq!(reset.unwrap(), Reason::CANCEL);
+    soon(gone).await.unwrap_err();
+}
+
 #[tokio::test]
 async fn an_answer_that_is_complete_ends_the_request_as_well() {
     let mut world = World::new().await;
@@ -78,6 +102,40 @@ async fn an_answer_that_is_complete_ends_the_request_as_well() {
     let reset = soon(poll_fn(|cx| answer.poll_reset(cx))).await;
     assert_eq!(reset.unwrap(), Reason::CANCEL);
     drop((rest, request));
+}
+
+#[tokio::test]
+async fn a_request_goes_out_as_fast_as_the_server_reads() {
+    let mut world = World::new().await;
+    let sent = Bytes::from(vec![7; 1024 * 1024]);
+    let (_response, request, _answer) = world.call(Body::new(Full::new(sent.clone()))).await;
+    assert_eq!(request.headers()["content-length"], "1048576");
+    let mut body = request.into_body();
+    let mut read = Vec::new();
+    while let Some(data) = soon(body.data()).await {
+        let data = data.unwrap();
+        body.flow_control().release_capacity(data.len()).unwrap();
+        read.extend_from_slice(&data);
+    }
+    assert!(read == sent);
+}
+
+#[tokio::test]
+async fn a_request_whose_body_fails_is_reset() {
+    let mut world = World::new().await;
+    let (body_sender, frames) = mpsc::unbounded_channel();
+    let frames = tokio_stream::wrappers::UnboundedReceiverStream::new(frames);
+    let body = Body::new(StreamBody::new(frames));
+    let (response, request, _answer) = world.call(body).await;
+    let frame = Frame::data(Bytes::from_static(b"one"));
+    body_sender.send(Ok(frame)).unwrap();
+    let mut body = request.into_body();
+    assert_eq!(soon(body.data()).await.unwrap().unwrap(), "one");
+    body_sender.send(Err(Status::internal("broken"))).unwrap();
+    let error = soon(body.data()).await.unwrap().unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR));
+    let status = soon(response.into_body().collect()).await.err().unwrap();
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
 }
 
 #[tokio::test]
@@ -115,6 +173,24 @@ async fn an_authorization_of_the_caller_does_not_go_out_while_there_is_no_token(
     let mut peer = soon(server.accept()).await.unwrap();
     let (request, _respond) = soon(peer.requests.recv()).await.unwrap();
     assert!(!request.headers().contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_a_stream_carries_the_token_of_now() {
+    let server = Server::new().await;
+    let mut live = server.live();
+    live.metadata = with_token(1);
+    let (live_sender, live) = watch::channel(Some(live));
+    let runtime = Tokio::current().unwrap();
+    let mut channel = Channel::new(runtime, live, mpsc::unbounded_channel().0);
+    let _call = tokio::spawn(channel.call(Request::new(Body::empty())));
+    tokio::task::yield_now().await;
+    // Nobody has accepted the transport yet that the call waits for.
+    live_sender.send_modify(|live| live.as_mut().unwrap().metadata = with_token(2));
+    let mut peer = soon(server.accept()).await.unwrap();
+    let (request, _respond) = soon(peer.requests.recv()).await.unwrap();
+    let expected = &with_token(2).headers["authorization"];
+    assert_eq!(&request.headers()["authorization"], expected);
 }
 
 /// A server may begin an answer and only then see that it must refuse; and it may do so after a

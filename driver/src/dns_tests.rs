@@ -25,7 +25,7 @@ async fn whatever_the_server_sends_is_passed_on_and_nothing_of_others() {
     let address = server.local_addr().unwrap();
     let mut replies = ask(address, DnsTransport::Udp, b"question", 100);
     let mut buffer = [0; 100];
-    let (first, (length, client)) = soon(async {
+    let (first, (length, _)) = soon(async {
         // The question is sent once somebody waits for its answer.
         tokio::join!(
             async {
@@ -46,7 +46,6 @@ async fn whatever_the_server_sends_is_passed_on_and_nothing_of_others() {
     assert_eq!(&buffer[..length], b"question");
     assert_eq!(message(first.0), "one");
     assert_eq!(message(first.1), "");
-    assert_ne!(client.port(), 0);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use chronicle_connection::{Failure, FailureKind, TlsFailure};
 use rustls::{AlertDescription, CertificateError};
-use std::{error::Error, io};
+use std::io;
 
 /// An error of a socket, or of the TLS on it. `otherwise` is the kind of what has none of its own.
 pub(crate) fn from_io(error: &io::Error, otherwise: FailureKind) -> Failure {
@@ -25,40 +25,13 @@ pub(crate) fn closed_by_server() -> Failure {
 }
 
 /// An error of HTTP/2 on a connection that is still alive.
-pub(crate) fn from_hyper(error: &hyper::Error) -> Failure {
-    let kind = match source::<h2::Error>(error) {
-        Some(h2) => match h2.get_io() {
-            Some(io) => io_kind(io.kind()).unwrap_or(FailureKind::Closed),
-            None if h2.is_remote() => FailureKind::Reset,
-            None => FailureKind::Protocol,
-        },
-        // What is left: the request was dropped because its connection ended.
-        None => FailureKind::Closed,
+pub(crate) fn from_h2(error: &h2::Error) -> Failure {
+    let kind = match error.get_io() {
+        Some(io) => io_kind(io.kind()).unwrap_or(FailureKind::Closed),
+        None if error.is_remote() => FailureKind::Reset,
+        None => FailureKind::Protocol,
     };
-    Failure::new(kind, chain(error))
-}
-
-/// An error with all that it comes from.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
-}
-
-fn source<T: Error + 'static>(error: &dyn Error) -> Option<&T> {
-    let mut source = error.source();
-    while let Some(error) = source {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        source = error.source();
-    }
-    None
+    Failure::new(kind, error.to_string())
 }
 
 fn io_kind(kind: io::ErrorKind) -> Option<FailureKind> {

@@ -1,6 +1,6 @@
 //! Watches HTTP/2 frames pass, without touching them (RFC 9113 section 4.1).
 //!
-//! With streams alive, hyper tells of a GOAWAY only at the next request, so it is read off the wire.
+//! With streams alive, h2 tells of a GOAWAY only at the next request, so it is read off the wire.
 
 /// What passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! Performs the requests of a [`Connection`](chronicle_connection::Connection) on any async runtime.
 //!
 //! The connection decides what happens; this crate makes it happen, and decides nothing. An adapter
-//! brings a runtime by implementing [`Runtime`], five small functions, and has its words from
+//! brings a runtime by implementing [`Runtime`], a few small functions, and has its words from
 //! [`adapter!`]. Everything else is here, once:
 //!
 //! - one task for each client, which owns the machine, one timer and every request under way;
 //! - names, addresses and sockets (RFC 8305), TLS, HTTP/2, and gRPC read off its frames;
 //! - the transports of application calls, apart from that of the session.
 //!
-//! tokio is used for its channels alone: none of its sockets, timers or tasks.
+//! tokio is used for its channels, and for the traits that h2 wants of a socket: for none of its
+//! sockets, timers or tasks.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -30,6 +31,7 @@ mod driver;
 mod events;
 mod failures;
 mod frames;
+mod http2;
 mod pool;
 mod resolve;
 mod retry;

@@ -6,9 +6,10 @@
 
 use crate::{
     Runtime,
+    http2::MAX_STREAMS,
     runtime::sleep_until,
     tls::Tls,
-    transport::{Lane, MAX_STREAMS, Transport},
+    transport::{Lane, Transport},
 };
 use chronicle_connection::{CallMetadata, Failure, FailureKind, Session};
 use futures_util::{

@@ -35,13 +35,15 @@ async fn a_stream_that_comes_free_goes_to_who_waits_longest() {
     let _peer = accept(&server, 1).await;
     let first = granted(first).await;
     // Nobody accepts the transport that is opened for these.
-    let mut waiting = lease(&pool, 2);
+    let mut waiting = lease(&pool, 3);
     tokio::task::yield_now().await;
     waiting[0].abort();
     assert!(waiting.remove(0).await.is_err());
     assert!(!waiting[0].is_finished());
     drop(first);
-    granted(waiting.remove(0)).await;
+    let _second = granted(waiting.remove(0)).await;
+    tokio::task::yield_now().await;
+    assert!(!waiting[0].is_finished());
 }
 
 #[tokio::test]
@@ -51,7 +53,7 @@ async fn a_transport_that_is_going_away_keeps_its_streams_and_gets_no_more() {
     let mut peer = accept(&server, 10).await;
     let old = granted(old).await;
     let request = Request::post("/live").body(Body::empty()).unwrap();
-    let live = tokio::spawn(old.lane().clone().send(request));
+    let live = tokio::spawn(old.lane().clone().send(request, ()));
     let served = soon(peer.requests.recv()).await.unwrap();
     let health = old.lane().health().clone();
     peer.orders.send(Order::GoAwayGracefully).ok().unwrap();

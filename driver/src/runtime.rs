@@ -84,13 +84,3 @@ pub(crate) fn sleep_until<R: Runtime>(runtime: &R, at: Instant) -> Sleep {
     let runtime = runtime.clone();
     Box::pin(async move { runtime.sleep_until(at).await })
 }
-
-/// Runs what hyper wants to run.
-#[derive(Clone)]
-pub(crate) struct Executor<R>(pub(crate) R);
-
-impl<R: Runtime, F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Executor<R> {
-    fn execute(&self, task: F) {
-        self.0.spawn(task);
-    }
-}

@@ -1,7 +1,7 @@
 //! The socket under HTTP/2: can be shut from outside, and tells what passes through it.
 //!
-//! hyper leaves a connection to the executor for as long as streams live on it, so dropping what it
-//! hands out closes nothing. [`Control::shut`] does: it drops the socket there and then, and fails
+//! A connection of h2 is a task that lives for as long as streams do, so dropping what sends requests
+//! closes nothing. [`Control::shut`] does: it drops the socket there and then, and fails
 //! the I/O of the connection, which ends every stream.
 
 use crate::{
@@ -10,14 +10,13 @@ use crate::{
 };
 use chronicle_connection::{Failure, FailureKind};
 use futures_io::{AsyncRead, AsyncWrite};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use std::{
     io,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
-use tokio::sync::watch;
+use tokio::{io::ReadBuf, sync::watch};
 
 /// What is known of the other side.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +31,7 @@ pub(crate) struct Health {
     pub(crate) max_streams: Option<u32>,
 }
 
-/// What is left to hold of a socket once hyper owns it.
+/// What is left to hold of a socket once h2 owns it.
 pub(crate) trait Control: Send + Sync {
     /// Closes the socket now. Everything on it fails.
     fn shut(&self);
@@ -40,12 +39,8 @@ pub(crate) trait Control: Send + Sync {
     fn health(&self) -> watch::Receiver<Health>;
 }
 
-/// The socket for hyper.
-pub(crate) struct Socket<S> {
-    shared: Arc<Mutex<Shared<S>>>,
-    /// hyper's buffer can be written to safely only by copying.
-    buffer: Box<[u8]>,
-}
+/// The socket for h2.
+pub(crate) struct Socket<S>(Arc<Mutex<Shared<S>>>);
 
 struct Shared<S> {
     io: Option<S>,
@@ -64,11 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Socket<S> {
             frames: FrameWatch::new(),
             health: watch::Sender::default(),
         }));
-        let socket = Self {
-            shared: Arc::clone(&shared),
-            buffer: vec![0; BUFFER].into(),
-        };
-        (socket, shared)
+        (Self(Arc::clone(&shared)), shared)
     }
 }
 
@@ -111,7 +102,11 @@ impl<S> Shared<S> {
         let health = &self.health;
         self.frames.feed(bytes, |seen| {
             health.send_if_modified(|health| match seen {
-                Seen::GoAway(code) => health.going_away.replace(code).is_none(),
+                Seen::GoAway(code) => {
+                    let is_first = health.going_away.is_none();
+                    health.going_away.get_or_insert(code);
+                    is_first
+                }
                 Seen::MaxStreams(max) => health.max_streams.replace(max) != Some(max),
                 Seen::Settings => !std::mem::replace(&mut health.settled, true),
             });
@@ -119,19 +114,18 @@ impl<S> Shared<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Read for Socket<S> {
+impl<S: AsyncRead + Unpin> tokio::io::AsyncRead for Socket<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        mut into: ReadBufCursor<'_>,
+        into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let mut shared = lock(&this.shared);
+        let mut shared = lock(&self.0);
         let Some(io) = &mut shared.io else {
             return Poll::Ready(Err(shut()));
         };
-        let room = this.buffer.len().min(into.remaining());
-        let buffer = &mut this.buffer[..room];
+        let buffer = into.initialize_unfilled();
+        let room = buffer.len();
         let Poll::Ready(read) = Pin::new(io).poll_read(cx, buffer) else {
             shared.reader = Some(cx.waker().clone());
             return Poll::Pending;
@@ -141,7 +135,7 @@ impl<S: AsyncRead + Unpin> Read for Socket<S> {
             shared.end(failures::closed_by_server());
         }
         shared.passed(&buffer[..read]);
-        into.put_slice(&buffer[..read]);
+        into.advance(read);
         Poll::Ready(Ok(()))
     }
 }
@@ -152,7 +146,7 @@ impl<S: AsyncWrite + Unpin> Socket<S> {
         cx: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        let mut shared = lock(&self.shared);
+        let mut shared = lock(&self.0);
         let Some(io) = &mut shared.io else {
             return Poll::Ready(Err(shut()));
         };
@@ -164,7 +158,7 @@ impl<S: AsyncWrite + Unpin> Socket<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Write for Socket<S> {
+impl<S: AsyncWrite + Unpin> tokio::io::AsyncWrite for Socket<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -182,10 +176,10 @@ impl<S: AsyncWrite + Unpin> Write for Socket<S> {
     }
 }
 
-/// hyper drops its socket when the connection is over, for whatever reason.
+/// h2 drops its socket when the connection is over, for whatever reason.
 impl<S> Drop for Socket<S> {
     fn drop(&mut self) {
-        let mut shared = lock(&self.shared);
+        let mut shared = lock(&self.0);
         shared.end(Failure::new(FailureKind::Closed, "the connection is over"));
         shared.io = None;
     }
@@ -198,5 +192,3 @@ fn lock<S>(shared: &Mutex<Shared<S>>) -> MutexGuard<'_, Shared<S>> {
 fn shut() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "closed by this client")
 }
-
-const BUFFER: usize = 16 * 1024;

@@ -1,9 +1,12 @@
 //! Notices that the machine was suspended.
 //!
-//! [`Instant`](std::time::Instant) stands still meanwhile on Linux and Android, so the keep-alive
-//! clocks would not see it.
+//! [`Instant`] stands still meanwhile on Linux and Android (`CLOCK_MONOTONIC`) and on Apple's systems
+//! (`CLOCK_UPTIME_RAW`), so the keep-alive clocks would not see it.
 
-use std::time::Duration;
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 /// Compares two clocks, of which only one runs during a suspend.
 pub(crate) struct SuspendWatch {
@@ -14,7 +17,8 @@ pub(crate) struct SuspendWatch {
 
 impl SuspendWatch {
     pub(crate) fn new() -> Self {
-        Self::reading(gap)
+        let begun = Instant::now();
+        Self::reading(move || gap(|| begun.elapsed(), || runs(begun)))
     }
 
     /// A watch on any two clocks: `read` tells how far the one is ahead of the other.
@@ -31,28 +35,39 @@ impl SuspendWatch {
     }
 
     fn grown_to(&mut self, gap: Duration) -> Option<Duration> {
-        let slept = gap.saturating_sub(self.gap);
-        if slept <= NOISE {
-            return None;
-        }
-        self.gap = gap;
-        Some(slept)
+        // Clocks that are adjusted apart drift, by little between two looks.
+        let slept = gap.saturating_sub(mem::replace(&mut self.gap, gap));
+        (slept > NOISE).then_some(slept)
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn gap() -> Duration {
+/// How far one clock is ahead of another that stands still during a suspend, give or take half the
+/// noise: what passes between two readings must not look like sleep.
+fn gap(mut still: impl FnMut() -> Duration, mut runs: impl FnMut() -> Duration) -> Duration {
+    loop {
+        let before = still();
+        let gap = runs().saturating_sub(before);
+        if still().saturating_sub(before) <= NOISE / 2 {
+            return gap;
+        }
+    }
+}
+
+/// The clock that runs on.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn runs(_begun: Instant) -> Duration {
     use rustix::time::{ClockId, clock_gettime};
-    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
-    // In this order: what passes between the two readings must not look like sleep.
-    let boot = read(ClockId::Boottime);
-    boot.saturating_sub(read(ClockId::Monotonic))
+    #[cfg(target_vendor = "apple")]
+    const CLOCK: ClockId = ClockId::Monotonic;
+    #[cfg(not(target_vendor = "apple"))]
+    const CLOCK: ClockId = ClockId::Boottime;
+    Duration::try_from(clock_gettime(CLOCK)).unwrap_or_default()
 }
 
 /// Elsewhere the one clock there is runs on, or cannot be told from the other.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn gap() -> Duration {
-    Duration::ZERO
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn runs(begun: Instant) -> Duration {
+    begun.elapsed()
 }
 
 const NOISE: Duration = Duration::from_millis(100);
@@ -67,9 +82,20 @@ mod tests {
         let mut watch = SuspendWatch::reading(move || ms(5_000));
         assert_eq!(watch.grown_to(ms(5_000)), None);
         assert_eq!(watch.grown_to(ms(5_100)), None);
-        assert_eq!(watch.grown_to(ms(12_000)), Some(ms(7_000)));
+        assert_eq!(watch.grown_to(ms(12_000)), Some(ms(6_900)));
         assert_eq!(watch.grown_to(ms(12_000)), None);
         assert_eq!(watch.grown_to(ms(4_000)), None);
+    }
+
+    #[test]
+    fn a_clock_that_was_read_much_later_than_the_other_is_read_again() {
+        let ms = Duration::from_millis;
+        // Held up for longer than the noise before the second reading, then before the third.
+        let mut still = [0, 120, 120, 240, 240, 250].map(ms).into_iter();
+        let mut runs = [5_120, 5_120, 5_245].map(ms).into_iter();
+        let gap = gap(|| still.next().unwrap(), || runs.next().unwrap());
+        assert_eq!(gap, ms(5_005));
+        assert_eq!((still.next(), runs.next()), (None, None));
     }
 
     #[test]

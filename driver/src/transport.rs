@@ -4,18 +4,17 @@ use crate::{
     Runtime,
     dial::{dial, resolve},
     failures,
-    runtime::Executor,
+    http2::{self, Incoming},
     socket::{Control, Health, Socket},
     tls::Tls,
 };
+use bytes::Bytes;
 use chronicle_connection::{Endpoint, Failure, FailureKind};
+use futures_util::{FutureExt, future::BoxFuture};
+use h2::client::SendRequest;
 use http::{
     Request, Response, Uri,
     uri::{Authority, PathAndQuery, Scheme},
-};
-use hyper::{
-    body::Incoming,
-    client::conn::http2::{Builder, SendRequest},
 };
 use std::{future::Future, mem, net::SocketAddr, sync::Arc};
 use tokio::sync::watch;
@@ -31,7 +30,8 @@ pub(crate) struct Transport {
 /// Sends requests on a transport, without keeping it open.
 #[derive(Clone)]
 pub(crate) struct Lane {
-    requests: SendRequest<Body>,
+    requests: SendRequest<Bytes>,
+    spawn: Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>,
     authority: Authority,
     health: watch::Receiver<Health>,
 }
@@ -56,7 +56,7 @@ impl Transport {
         let (peer, stream) = dial(runtime, tls, to, addresses).await?;
         let (socket, control) = Socket::new(stream);
         let health = control.health();
-        let (requests, connection) = http2(runtime)
+        let (requests, connection) = http2::builder()
             .handshake(socket)
             .await
             .map_err(|error| connection_failure(&health, &error))?;
@@ -64,8 +64,10 @@ impl Transport {
             // How it ended is in its health.
             let _ = connection.await;
         });
+        let runtime = runtime.clone();
         let lane = Lane {
             requests,
+            spawn: Arc::new(move |task| runtime.spawn(task)),
             authority,
             health,
         };
@@ -103,10 +105,12 @@ impl Lane {
     }
 
     /// Sends a request; scheme and authority of its URI become those of the transport. It is under
-    /// way when this returns: requests leave in the order of the calls.
+    /// way when this returns: requests leave in the order of the calls. `held` is dropped with the
+    /// body of the request.
     pub(crate) fn send(
-        mut self,
+        self,
         mut request: Request<Body>,
+        held: impl Send + 'static,
     ) -> impl Future<Output = Result<Response<Incoming>, Failure>> + Send {
         let mut parts = mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(Scheme::HTTPS);
@@ -116,34 +120,31 @@ impl Lane {
             .get_or_insert(PathAndQuery::from_static("/"));
         // Cannot fail: all three parts are there.
         *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
-        let sent = self.requests.send_request(request);
-        async move { sent.await.map_err(|error| self.failure(&error)) }
+        let begun = http2::begin(self.requests.clone(), request).map(|(sending, response)| {
+            let mut sending = sending.map(|()| drop(held)).boxed();
+            // Most bodies leave at once.
+            if (&mut sending).now_or_never().is_none() {
+                (self.spawn)(sending);
+            }
+            response
+        });
+        async move {
+            let answered = match begun {
+                Ok(response) => response.await,
+                Err(error) => Err(error),
+            };
+            answered.map_err(|error| self.failure(&error))
+        }
     }
 
     /// What an error of a request or a body means.
-    pub(crate) fn failure(&self, error: &hyper::Error) -> Failure {
+    pub(crate) fn failure(&self, error: &h2::Error) -> Failure {
         connection_failure(&self.health, error)
     }
 }
 
 /// The end of the connection, where there is one, tells more than the error that it caused.
-fn connection_failure(health: &watch::Receiver<Health>, error: &hyper::Error) -> Failure {
+fn connection_failure(health: &watch::Receiver<Health>, error: &h2::Error) -> Failure {
     let ended = health.borrow().ended.clone();
-    ended.unwrap_or_else(|| failures::from_hyper(error))
+    ended.unwrap_or_else(|| failures::from_h2(error))
 }
-
-fn http2<R: Runtime>(runtime: &R) -> Builder<Executor<R>> {
-    let mut builder = Builder::new(Executor(runtime.clone()));
-    builder
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(STREAM_WINDOW * MAX_STREAMS)
-        // Calls that were cancelled while an answer was under way must not end the connection, as
-        // they would once these defaults are used up.
-        .max_concurrent_reset_streams(1024)
-        .max_local_error_reset_streams(None);
-    builder
-}
-
-/// The most streams that are put on one transport: unread, they fill its window and no more.
-pub(crate) const MAX_STREAMS: u32 = 100;
-const STREAM_WINDOW: u32 = 256 * 1024;

@@ -14,7 +14,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Instant,
 };
 use tokio::io::AsyncWriteExt;
 use tonic::body::Body;
@@ -24,7 +24,7 @@ async fn dropping_a_transport_closes_its_socket_and_fails_live_streams_at_once()
     let server = Server::new().await;
     let (transport, mut peer) = server.connected().await;
     let lane = transport.lane().clone();
-    let live = tokio::spawn(lane.send(Request::post("/live").body(Body::empty()).unwrap()));
+    let live = tokio::spawn(lane.send(Request::post("/live").body(Body::empty()).unwrap(), ()));
     let held = soon(peer.requests.recv()).await.unwrap();
     drop(transport);
     let failure = soon(live).await.unwrap().unwrap_err();
@@ -41,7 +41,7 @@ async fn a_goaway_with_live_streams_is_told_without_a_new_request() {
     let server = Server::new().await;
     let (transport, mut peer) = server.connected().await;
     let request = Request::post("/live").body(Body::empty()).unwrap();
-    let live = tokio::spawn(transport.lane().clone().send(request));
+    let live = tokio::spawn(transport.lane().clone().send(request, ()));
     let held = soon(peer.requests.recv()).await.unwrap();
     peer.orders.send(Order::GoAwayGracefully).ok().unwrap();
     let mut health = transport.health().clone();
@@ -66,6 +66,27 @@ async fn the_code_of_a_goaway_is_told_before_the_end() {
         .await
         .unwrap();
     assert_eq!(seen.going_away, Some(11));
+}
+
+#[tokio::test]
+async fn the_first_of_several_goaways_counts() {
+    let server = Server::new().await;
+    let (transport, mut peer) = server.connected().await;
+    let request = Request::post("/live").body(Body::empty()).unwrap();
+    let _live = tokio::spawn(transport.lane().clone().send(request, ()));
+    let _held = soon(peer.requests.recv()).await.unwrap();
+    let orders = [
+        Order::GoAwayGracefully,
+        Order::GoAway(Reason::ENHANCE_YOUR_CALM),
+    ];
+    let mut health = transport.health().clone();
+    for (order, is_over) in orders.into_iter().zip([false, true]) {
+        peer.orders.send(order).ok().unwrap();
+        let told = soon(health.wait_for(|health| {
+            health.going_away.is_some() && (health.ended.is_some() || !is_over)
+        }));
+        assert_eq!(told.await.unwrap().going_away, Some(0));
+    }
 }
 
 #[tokio::test]
@@ -236,7 +257,7 @@ async fn an_address_that_never_answers_holds_up_the_next_for_250_ms_only() {
     let started = Instant::now();
     let (opened, _) = soon(async { tokio::join!(runtime.open(&tls), server.accept()) }).await;
     assert_eq!(opened.unwrap().peer(), server.address());
-    assert!(started.elapsed() >= Duration::from_millis(250));
+    assert_held_up(started);
     assert_eq!(runtime.dialled(), [silent, server.address()]);
 }
 
@@ -276,8 +297,16 @@ async fn an_address_that_says_nothing_after_tcp_holds_up_the_next_for_250_ms_onl
         (good.address(), Script::Dial),
     ]);
     let tls = good.trust();
+    let started = Instant::now();
     let (opened, _) = soon(async { tokio::join!(runtime.open(&tls), good.accept()) }).await;
     assert_eq!(opened.unwrap().peer(), good.address());
+    assert_held_up(started);
+}
+
+/// For 250 ms, and no longer than a loaded machine takes for the rest.
+fn assert_held_up(since: Instant) {
+    let time = since.elapsed();
+    assert!((250..2_000).contains(&time.as_millis()), "{time:?}");
 }
 
 /// The failure to open a transport to a server that accepts one connection.

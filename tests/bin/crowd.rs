@@ -2,10 +2,10 @@
 //! [--patient]`.
 //!
 //! Each has a subscriber that reads none of its events; with `--unread`, an application too that
-//! reads nothing of an endless stream; with `--patient`, a minute for whatever has a deadline. Tells `pid N`, and `connected` once all are. Then answers each
-//! line of its input: `up` by how many clients have a session, `first` by how many have still their
-//! first one, `fewest` by the number of attempts of the client that made the fewest. Ends with its
-//! input.
+//! reads nothing of an endless stream; with `--patient`, a minute for whatever has a deadline. Tells
+//! `pid N`, and `connected` once all are. Then answers each line of its input: `up` by how many
+//! clients have a session, `first` by how many have still their first one, `fewest` by the number of
+//! attempts of the client that made the fewest. Ends with its input.
 
 #![allow(
     clippy::disallowed_methods,
@@ -30,21 +30,24 @@ type AnyError = Box<dyn Error>;
 fn main() -> Result<(), AnyError> {
     let arguments: Vec<_> = env::args().skip(1).collect();
     let [string, clients, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: crowd CONNECTION_STRING CLIENTS [--unread]".into());
+        return Err("usage: crowd CONNECTION_STRING CLIENTS [--unread] [--patient]".into());
     };
+    let mut options = Options::default();
+    for option in rest {
+        match option.as_str() {
+            "--unread" => options.has_unread = true,
+            "--patient" => options.is_patient = true,
+            _ => return Err(format!("know --unread and --patient, not {option:?}").into()),
+        }
+    }
     println!("pid {}", process::id());
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let has = |name: &str| rest.iter().any(|option| option == name);
-    let options = Options {
-        has_unread: has("--unread"),
-        is_patient: has("--patient"),
-    };
     runtime.block_on(run(string, clients.parse()?, options))
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Options {
     has_unread: bool,
     is_patient: bool,

@@ -40,7 +40,7 @@ pub(crate) async fn unread_streams_and_many_calls_leave_the_session_alone<R: Run
     let client = world.connect().await;
     let session = client.session().unwrap();
     // Each sends until its window is full, and 100 windows are full.
-    let streams = held_streams(&client, 100, 0).await;
+    let mut streams = held_streams(&client, 100, 0).await;
     let answers = world.requests(paths::CONNECTION_KEEP_ALIVE);
     let begun = Instant::now();
     let pause = Duration::from_secs(seconds) / CALLS_EACH;
@@ -81,6 +81,11 @@ pub(crate) async fn unread_streams_and_many_calls_leave_the_session_alone<R: Run
     assert!(answers > seconds, "{answers} keep-alives answered");
     // The session's, one full of streams, and one for the calls.
     assert_eq!(world.open_sockets(), 3);
+    // The last first: those before it hold as much of the window as they can.
+    for stream in streams.iter_mut().rev() {
+        let message = world.soon("message", stream.message()).await;
+        assert_eq!(message.unwrap().unwrap().data.len(), 16 * 1024);
+    }
 }
 
 /// A server allows 100 streams on a connection.

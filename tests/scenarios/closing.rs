@@ -75,7 +75,7 @@ pub(crate) async fn a_connect_that_is_dropped_midway_leaves_nothing<R: Stack>() 
 pub(crate) async fn a_connect_may_be_dropped_after_any_number_of_polls<R: Stack>() {
     let world = World::<R>::start(2).await;
     let mut was_connected = false;
-    for polls in 0.. {
+    for polls in 0..=20 {
         let mut left = polls;
         let mut connecting = Box::pin(world.builder().connect());
         let until_dropped = poll_fn(|cx| {
@@ -90,12 +90,15 @@ pub(crate) async fn a_connect_may_be_dropped_after_any_number_of_polls<R: Stack>
             }
             poll
         });
-        was_connected |= world.soon("a poll", until_dropped).await.is_some();
+        let connected = world.soon("a poll", until_dropped).await;
         drop(connecting);
-        if was_connected || polls == 20 {
+        if let Some(connected) = connected {
+            connected.unwrap();
+            was_connected = true;
             break;
         }
     }
+    assert!(was_connected);
     world.all_sockets_closed().await;
     let clients = || world.sum(|stats| stats.clients.len() as u64);
     world.until("end of all clients", || clients() == 0).await;
@@ -159,8 +162,8 @@ impl Phase {
     fn is_reached_by_server<R: Stack>(self, world: &World<R>) -> bool {
         match self {
             Self::Selecting => world.open_sockets() == 3,
-            Self::Handshaking => world.requests(paths::CHECK_COMPATIBILITY) == 1,
-            Self::Registering | Self::Connected => world.requests(paths::CONNECT) == 1,
+            Self::Handshaking => world.requests(paths::CHECK_COMPATIBILITY) >= 1,
+            Self::Registering | Self::Connected => world.requests(paths::CONNECT) >= 1,
             Self::BackingOff => true,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     stack::{Stack, StackBuilder, StackClient},
-    world::{Last, World, impatient, measured},
+    world::{Last, World, impatient, measured, no_second_count},
 };
 use chronicle_connection_driver::core::{
     CallError, CandidateError, Code, Event, FailureKind, FatalError, Origin, Request, State,
@@ -66,7 +66,8 @@ pub(crate) async fn a_strategy_can_be_named_in_the_string<R: Stack>() {
 /// All servers are probed, each on a connection of its own, and that of the winner is the session's.
 pub(crate) async fn one_connect_costs_three_tcp_connections_and_two_are_closed<R: Stack>() {
     let world = World::<R>::start(3).await;
-    let client = R::connect(world.string()).await.unwrap();
+    let client = R::client(world.string()).timing(no_second_count());
+    let client = world.soon("a session", client.connect()).await.unwrap();
     let session = client.session().unwrap();
     world
         .until("two closed", || world.open_sockets() == 1)
@@ -177,6 +178,7 @@ pub(crate) async fn servers_that_cannot_be_reached_are_all_named_with_the_cause<
     let FatalError::ConnectTimeout { last, .. } = &error else {
         panic!("{error}");
     };
+    assert_eq!(last.candidates.len(), 3);
     for (server, (named, cause)) in world.servers().iter().zip(&last.candidates) {
         assert_eq!(named.to_string(), server.endpoint());
         match cause {

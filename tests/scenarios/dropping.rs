@@ -55,14 +55,20 @@ pub(crate) async fn silence_ends_a_session_after_five_seconds<R: Stack>() {
     let client = R::connect(world.string()).await.unwrap();
     let mut events = client.events();
     let session = world.connected(&mut events).await;
-    // Each keep-alive is answered at once, and the next is a second away.
-    world
-        .until("third keep-alive", || {
-            world.requests(paths::CONNECTION_KEEP_ALIVE) == 3
-        })
-        .await;
-    let last = Instant::now();
+    let answers = || world.requests(paths::CONNECTION_KEEP_ALIVE);
+    // When the third keep-alive was not answered yet.
+    let mut last = Instant::now();
+    let third = || {
+        let now = Instant::now();
+        let is_there = answers() >= 3;
+        if !is_there {
+            last = now;
+        }
+        is_there
+    };
+    world.until("third keep-alive", third).await;
     world.set(0, |faults| faults.model.silent = true);
+    let answered = answers();
     let (ended, cause) = world.disconnected(&mut events).await;
     let seen = last.elapsed();
     assert_eq!(ended, session);
@@ -74,16 +80,9 @@ pub(crate) async fn silence_ends_a_session_after_five_seconds<R: Stack>() {
         silent,
         FIVE_SECONDS,
     );
-    // The answer to the last keep-alive took a moment to be seen.
-    let from_outside = FIVE_SECONDS
-        .start()
-        .saturating_sub(Duration::from_millis(500));
-    measured(
-        "last keep-alive to drop, from outside",
-        seen,
-        from_outside..=*FIVE_SECONDS.end(),
-    );
-    assert_eq!(world.stats(0).requests(paths::CONNECTION_KEEP_ALIVE), 3);
+    measured("last keep-alive to drop, from outside", seen, FIVE_SECONDS);
+    // One more may have been on its way.
+    assert!((answered..=answered + 1).contains(&answers()));
     world.set(0, |faults| faults.model.silent = false);
     assert_eq!(world.connected(&mut events).await.generation, 2);
 }
@@ -103,7 +102,7 @@ async fn unacknowledged<R: Stack>(answer: Answer) {
     let session = world.connected(&mut events).await;
     world
         .until("third keep-alive", || {
-            world.requests(paths::CONNECTION_KEEP_ALIVE) == 3
+            world.requests(paths::CONNECTION_KEEP_ALIVE) >= 3
         })
         .await;
     world.set(0, |faults| {

@@ -3,11 +3,13 @@
 use super::{
     foreign::{client, connected, failed_candidate, http_status, identified, world},
     house::{House, Plan},
+    refusing::findings,
     stack::{Stack, StackBuilder, StackClient},
+    world::no_second_count,
 };
 use chronicle_connection_driver::core::{
-    CallError, CandidateError, CredentialsError, Event, FailureKind, FatalError, Findings,
-    Incompatible, Origin, Request, TlsFailure, TokenError,
+    CallError, CandidateError, CredentialsError, Event, FailureKind, FatalError, Findings, Origin,
+    Request, TlsFailure, TokenError,
 };
 use chronicle_reference_server::paths;
 
@@ -30,7 +32,8 @@ pub(crate) async fn counts_choose_among_proxies_and_strange_ones_do_not<R: Stack
         of(five),
         of(r#"{"count": [200, "text/plain", "7"]}"#),
     ];
-    let client = connected::<R>(&world, &houses.each_ref()).await;
+    let client = client::<R>(&houses.each_ref()).timing(no_second_count());
+    let client = world.soon("a session", client.connect()).await.unwrap();
     let session = client.session().unwrap();
     assert_eq!(session.server.to_string(), houses[2].endpoint());
     for house in &mut houses {
@@ -208,17 +211,6 @@ pub(crate) async fn a_proxy_without_http_2_is_told_as_such<R: Stack>() {
                 "{error}"
             );
         }
-        _ => panic!("{error}"),
-    }
-}
-
-/// What the one server of a cluster was refused for.
-fn findings(error: &FatalError) -> &Findings {
-    match error {
-        FatalError::Incompatible(error) => match &error.candidates[0].1 {
-            Some(CandidateError::Incompatible(Incompatible { findings, .. })) => findings,
-            _ => panic!("{error}"),
-        },
         _ => panic!("{error}"),
     }
 }

@@ -75,7 +75,8 @@ pub(crate) async fn a_subscriber_that_does_not_read_holds_nothing_up_and_is_told
     };
     world.event(&mut reading, "attempt", hundredth).await;
     world.restart(0).await;
-    let session = world.connected(&mut reading).await;
+    // Whoever reads would have to do so all the while not to be told of losses.
+    let session = world.soon("a session", client.connected()).await.unwrap();
     world.pass(Duration::from_secs(3)).await;
     assert_eq!(client.session(), Some(session.clone()), "held up");
 

@@ -6,7 +6,6 @@ use chronicle_reference_server::{
     echo::{Payload, StreamRequest},
     paths,
 };
-use futures_util::{StreamExt, future::join_all, stream};
 use std::time::{Duration, Instant};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Code, Request, metadata::MetadataValue};
@@ -47,30 +46,6 @@ async fn calls_carry_the_credentials_and_what_the_caller_set() {
 }
 
 #[tokio::test]
-async fn without_a_session_calls_fail_at_once_or_wait_within_their_deadline() {
-    let mut cluster = Cluster::start(1).await.unwrap();
-    let string = cluster.connection_string();
-    let server = &mut cluster.servers_mut()[0];
-    server.kill().await;
-    let client = builder(&string).start().unwrap();
-    let status = soon(echo(client.channel()).unary(Payload::default()))
-        .await
-        .unwrap_err();
-    assert_eq!(status.code(), Code::Unavailable);
-
-    let waiting = || echo(client.channel().wait_for_ready());
-    let mut hasty = Request::new(Payload::default());
-    hasty.set_timeout(Duration::from_millis(50));
-    let status = soon(waiting().unary(hasty)).await.unwrap_err();
-    assert_eq!(status.code(), Code::DeadlineExceeded);
-
-    let mut stub = waiting();
-    let patient = tokio::spawn(async move { stub.unary(Payload::default()).await });
-    server.restart().await.unwrap();
-    soon(patient).await.unwrap().unwrap();
-}
-
-#[tokio::test]
 async fn a_waiting_call_ends_with_the_client() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let string = cluster.connection_string();
@@ -83,31 +58,6 @@ async fn a_waiting_call_ends_with_the_client() {
         soon(call).await.unwrap().unwrap_err().code(),
         Code::Unavailable
     );
-}
-
-#[tokio::test]
-async fn the_deadline_of_a_call_is_kept_here_too() {
-    let (cluster, client) = connected().await;
-    let hang = |faults: &mut chronicle_reference_server::Faults| {
-        faults.on(paths::ECHO_UNARY).answer = Some(Answer::Hang);
-    };
-    server(&cluster).faults().set(hang);
-    let mut request = Request::new(Payload::default());
-    request.set_timeout(Duration::from_millis(50));
-    let status = soon(echo(client.channel()).unary(request))
-        .await
-        .unwrap_err();
-    assert_eq!(status.code(), Code::DeadlineExceeded);
-
-    let mut request = Request::new(HOLD);
-    request.set_timeout(Duration::from_millis(100));
-    let mut stream = soon(echo(client.channel()).stream(request))
-        .await
-        .unwrap()
-        .into_inner();
-    soon(stream.message()).await.unwrap().unwrap();
-    let status = soon(stream.message()).await.unwrap_err();
-    assert_eq!(status.code(), Code::DeadlineExceeded);
 }
 
 #[tokio::test]
@@ -146,27 +96,6 @@ async fn the_words_of_a_grpc_server_pass_unchanged() {
         (status.code(), status.message()),
         (Code::NotFound, "no such thing")
     );
-}
-
-#[tokio::test]
-async fn a_thousand_calls_all_end_when_the_session_dies() {
-    let (mut cluster, client) = connected().await;
-    let calls: Vec<_> = (0..1000)
-        .map(|_| {
-            let mut stub = echo(client.channel());
-            tokio::spawn(async move {
-                let mut stream = stub.stream(HOLD).await?.into_inner();
-                while stream.message().await?.is_some() {}
-                Ok::<_, tonic::Status>(())
-            })
-        })
-        .collect();
-    let server = &mut cluster.servers_mut()[0];
-    soon(server.wait_for(|stats| stats.requests(paths::ECHO_STREAM) > 300)).await;
-    server.kill().await;
-    for call in soon(join_all(calls)).await {
-        assert_eq!(call.unwrap().unwrap_err().code(), Code::Unavailable);
-    }
 }
 
 #[tokio::test]
@@ -211,43 +140,6 @@ async fn streams_of_a_session_end_with_it_although_their_server_lives() {
 }
 
 #[tokio::test]
-async fn unread_streams_take_nothing_from_other_calls_or_the_session() {
-    let (cluster, client) = connected().await;
-    let first = client.session();
-    let unread = StreamRequest {
-        count: 0,
-        size: 16 * 1024,
-        hold: false,
-    };
-    let mut streams = Vec::new();
-    for _ in 0..100 {
-        streams.push(soon(echo(client.channel()).stream(unread)).await.unwrap());
-    }
-    let answers = server(&cluster)
-        .stats()
-        .requests(paths::CONNECTION_KEEP_ALIVE);
-    let calls = stream::iter(0..500).map(|_| {
-        let mut stub = echo(client.channel());
-        async move { stub.unary(Payload::default()).await }
-    });
-    let calls: Vec<_> = soon(calls.buffer_unordered(50).collect()).await;
-    assert!(calls.iter().all(Result::is_ok));
-    soon(
-        server(&cluster)
-            .wait_for(|stats| stats.requests(paths::CONNECTION_KEEP_ALIVE) > answers + 1),
-    )
-    .await;
-    assert_eq!(client.session(), first);
-    let accepted = server(&cluster).stats().accepted;
-    assert_eq!(accepted, 3, "the session, a hundred streams, and the calls");
-    // The last first: those before it hold as much of the window as they can.
-    for stream in streams.iter_mut().rev() {
-        let one = soon(stream.get_mut().message()).await.unwrap().unwrap();
-        assert_eq!(one.data.len(), 16 * 1024);
-    }
-}
-
-#[tokio::test]
 async fn an_answer_that_ends_early_frees_its_stream_though_the_request_goes_on() {
     let (cluster, client) = connected().await;
     server(&cluster).faults().set(|faults| {
@@ -268,21 +160,6 @@ async fn an_answer_that_ends_early_frees_its_stream_though_the_request_goes_on()
     })
     .await;
     assert_eq!(server(&cluster).stats().accepted, 2);
-}
-
-#[tokio::test]
-async fn a_duplex_stream_goes_both_ways_and_ends_in_good_order() {
-    let (_cluster, client) = connected().await;
-    let payloads = (0..3_u8).map(|n| Payload {
-        data: vec![n],
-        ..Payload::default()
-    });
-    let call = echo(client.channel()).duplex(stream::iter(payloads)).await;
-    let mut answers = soon(async { call }).await.unwrap().into_inner();
-    for n in 0..3 {
-        assert_eq!(soon(answers.message()).await.unwrap().unwrap().data, [n]);
-    }
-    assert_eq!(soon(answers.message()).await.unwrap(), None);
 }
 
 #[tokio::test]

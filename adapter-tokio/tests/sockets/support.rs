@@ -1,5 +1,5 @@
 use chronicle_connection_tokio::{
-    Backoff, Builder, Channel, Client, ConnectionString, Event, Events, Jitter, Notice, Timing,
+    Backoff, Builder, Channel, Client, ConnectionString, Jitter, Timing,
 };
 use chronicle_reference_server::{Cluster, Server, echo::echo_client::EchoClient};
 use std::{
@@ -70,21 +70,4 @@ pub(crate) fn server(cluster: &Cluster) -> &Server {
 
 pub(crate) fn echo(channel: Channel) -> EchoClient<Channel> {
     EchoClient::new(channel)
-}
-
-/// The next event that a function picks out.
-pub(crate) async fn next<T>(events: &mut Events, pick: impl Fn(&Event) -> Option<T>) -> T {
-    let picked = async {
-        loop {
-            match events.next().await.expect("the events have ended") {
-                Notice::Event(event) => {
-                    if let Some(picked) = pick(&event) {
-                        return picked;
-                    }
-                }
-                Notice::Lagged(lost) => panic!("{lost} events lost"),
-            }
-        }
-    };
-    soon(picked).await
 }

@@ -6,8 +6,8 @@
 //!                             │   │ no servers       │
 //!             servers; at once│   └────────────────┐ │ the wait is over,
 //!             if they are     │                    │ │ or Connect
-//!             listed          ▼                    │ │
-//!                           Selecting              │ │
+//!             listed          ▼         all failed │ │
+//!                           Selecting ────────────►┤ │
 //!                             │   ▲                │ │
 //!                      chosen │   │ failed, others │ │
 //!                             ▼   │ are left       ▼ │
