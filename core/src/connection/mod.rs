@@ -289,9 +289,15 @@ impl<R: Rng> Connection<R> {
     /// Fires what is due, one deadline at a time: what is not due with it must wait for its turn,
     /// since the input at hand may come first.
     fn fire(&mut self, is_due: fn(Instant, Instant) -> bool) {
+        let mut fired = 0;
         while let Some((deadline, reason)) = self.due
             && is_due(deadline, self.context.now)
         {
+            fired += 1;
+            debug_assert!(
+                fired <= MOST_FIRED,
+                "{reason:?} fires without end: what it starts is due at once"
+            );
             if reason == WaitReason::ConnectTimeout {
                 self.give_up();
             } else {
@@ -371,6 +377,10 @@ fn earliest(
 ) -> Option<(Instant, WaitReason)> {
     deadlines.into_iter().flatten().min()
 }
+
+/// Far beyond what can be due at one instant: a deadline for each server that fits into an answer of
+/// DNS, and a few more.
+const MOST_FIRED: u32 = 10_000;
 
 /// Far beyond any sleep, and near enough for the arithmetic of instants.
 const LONGEST_SLEEP: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
