@@ -9,7 +9,7 @@ use bytes::Bytes;
 use chronicle_connection::{CallMetadata, Command, Contract};
 use futures_util::{StreamExt, stream};
 use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderMap, HeaderValue, Request, Response, uri::Authority};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, uri::Authority};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use std::future::poll_fn;
@@ -173,6 +173,26 @@ async fn an_authorization_of_the_caller_does_not_go_out_while_there_is_no_token(
     let mut peer = soon(server.accept()).await.unwrap();
     let (request, _respond) = soon(peer.requests.recv()).await.unwrap();
     assert!(!request.headers().contains_key("authorization"));
+}
+
+#[tokio::test]
+async fn headers_of_http_1_stay_behind() {
+    let server = Server::new().await;
+    let (_live_sender, live) = watch::channel(Some(server.live()));
+    let runtime = Tokio::current().unwrap();
+    let mut channel = Channel::new(runtime, live, mpsc::unbounded_channel().0);
+    let request = Request::get(UNARY)
+        .header("connection", "keep-alive")
+        .header("keep-alive", "timeout=5")
+        .header("proxy-connection", "keep-alive")
+        .header("transfer-encoding", "chunked")
+        .header("upgrade", "h2c")
+        .header("own", "kept");
+    let _call = tokio::spawn(channel.call(request.body(Body::empty()).unwrap()));
+    let mut peer = soon(server.accept()).await.unwrap();
+    let (request, _respond) = soon(peer.requests.recv()).await.unwrap();
+    let names: Vec<_> = request.headers().keys().map(HeaderName::as_str).collect();
+    assert_eq!(names, ["own"]);
 }
 
 #[tokio::test]

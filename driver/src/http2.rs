@@ -9,7 +9,7 @@ use h2::{
     Reason, RecvStream, SendStream,
     client::{Builder, SendRequest},
 };
-use http::{Method, Request, Response, header::CONTENT_LENGTH};
+use http::{HeaderName, Method, Request, Response, header};
 use http_body::{Body as _, Frame};
 use std::{
     convert::Infallible,
@@ -50,10 +50,13 @@ pub(crate) fn begin(
     h2::Error,
 > {
     let (mut parts, body) = request.into_parts();
+    for header in OF_HTTP_1 {
+        parts.headers.remove(header);
+    }
     if let Some(length) = body.size_hint().exact()
         && (length > 0 || parts.method == Method::POST)
     {
-        parts.headers.insert(CONTENT_LENGTH, length.into());
+        parts.headers.insert(header::CONTENT_LENGTH, length.into());
     }
     let has_no_body = body.is_end_stream();
     let request = Request::from_parts(parts, ());
@@ -147,6 +150,16 @@ impl http_body::Body for Incoming {
         self.stream.is_end_stream()
     }
 }
+
+/// What HTTP/2 has no use for (RFC 9113 section 8.2.2): h2 would send nothing that carries them, and
+/// who hands on the headers of another request has not put them there.
+const OF_HTTP_1: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
 
 /// The most streams that are put on one transport: unread, they fill its window and no more.
 pub(crate) const MAX_STREAMS: u32 = 100;

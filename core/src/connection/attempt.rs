@@ -330,13 +330,6 @@ impl Attempt {
         }
     }
 
-    /// Waits for no count any more.
-    pub(super) fn stop_asking<R: Rng>(&mut self, cx: &mut Context<R>) {
-        for candidate in &mut self.candidates {
-            candidate.stop_asking(cx);
-        }
-    }
-
     /// Puts a candidate out for the rest of this attempt.
     pub(super) fn rule_out<R: Rng>(
         &mut self,

@@ -167,6 +167,22 @@ fn a_first_connect_that_is_cut_off_tells_how_far_it_came() {
 }
 
 #[test]
+fn a_first_connect_that_is_cut_off_blames_nobody_who_was_not_chosen() {
+    let mut setup = Setup::new("chronicle://s1,s2").exact();
+    setup.connect_timeout = Some(secs(3));
+    let mut hand = Hand::new(start(), setup);
+    hand.connect();
+    offer(&mut hand, &[("s1", Some(1)), ("s2", Some(2))]);
+    hand.wait(secs(3));
+    let Some(FatalError::ConnectTimeout { last, .. }) = fatal(&mut hand) else {
+        panic!("{}", hand.trace().as_str())
+    };
+    let chosen = cause(&last, "s1");
+    assert!(matches!(chosen, Some(CandidateError::Closed(_))), "{last}");
+    assert_eq!(cause(&last, "s2"), None);
+}
+
+#[test]
 fn a_first_connect_gives_up_after_thirty_seconds_and_tells_the_last_causes() {
     let mut hand = Hand::new(start(), Setup::new("chronicle://s1,s2").exact());
     hand.connect();

@@ -67,8 +67,6 @@ enum Check {
 
 impl Handshaking {
     pub(super) fn begin<R: Rng>(mut attempt: Attempt, chosen: usize, cx: &mut Context<R>) -> Phase {
-        // What has not answered by now is not waited for any more.
-        attempt.stop_asking(cx);
         let link = attempt.candidates[chosen].link;
         if matches!(link, Link::Down) {
             attempt.dial(chosen, cx);

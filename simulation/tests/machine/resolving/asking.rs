@@ -156,6 +156,20 @@ fn every_way_to_ask_has_two_seconds_of_its_own() {
 }
 
 #[test]
+fn an_answer_that_is_truncated_over_tcp_too_is_a_failure_of_its_server() {
+    let mut hand = asking(2);
+    for transport in [DnsTransport::Udp, DnsTransport::Tcp] {
+        let query = hand.take_dns();
+        assert_eq!(query.server, name_server(1));
+        assert_eq!(query.transport, transport);
+        hand.reply(query.id, truncated(&query));
+    }
+    let query = hand.take_dns();
+    assert_eq!(query.server, name_server(2));
+    assert_eq!(query.transport, DnsTransport::Udp);
+}
+
+#[test]
 fn an_answer_at_the_very_deadline_counts() {
     let mut hand = asking(1);
     let query = hand.take_dns();
