@@ -68,6 +68,17 @@ fn a_reply_with_an_unknown_id_is_counted_and_ignored_in_any_phase() {
 }
 
 #[test]
+fn a_transport_that_opens_before_it_was_asked_for_is_not_closed() {
+    let mut hand = hand("chronicle://s1");
+    let mut ahead = hand.clone();
+    ahead.connect();
+    let next = ahead.take_open("s1");
+    hand.open(next);
+    assert!(hand.outbox().is_empty());
+    assert_eq!(hand.machine().stats().ignored_replies, 1);
+}
+
+#[test]
 fn a_reply_with_a_finished_id_is_counted_and_ignored() {
     let (mut hand, live) = live_hand();
     let finished = {

@@ -5,8 +5,8 @@ mod session;
 
 use crate::help::*;
 use chronicle_connection::{
-    Call, CandidateError, Code, Command, CredentialsError, DropCause, Event, FatalError, Id,
-    Origin, Output, Reply, Request, State, Status, TokenError, WaitReason,
+    Call, CandidateError, Code, Command, CredentialsError, DropCause, Event, FailureKind,
+    FatalError, Id, Origin, Output, Reply, Request, State, Status, TokenError, WaitReason,
 };
 use chronicle_connection_proto::clients::DescriptorSetResponse;
 use chronicle_reference_server::model::{Authentication, ModelConfig};

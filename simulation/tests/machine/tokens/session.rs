@@ -1,6 +1,7 @@
 //! Credentials while a session is up, and between sessions.
 
 use super::*;
+
 #[test]
 fn a_token_is_refreshed_ahead_of_expiry_on_the_transport_of_the_session() {
     let (mut hand, live) = live_client();
@@ -51,6 +52,39 @@ fn through_an_outage_the_token_serves_until_it_expires_and_is_asked_for_every_fi
     hand.wait(secs(1));
     let metadata = hand.machine().call_metadata();
     assert!(metadata.headers.is_empty(), "expired");
+}
+
+#[test]
+fn a_token_request_of_a_session_comes_in_time_and_has_ten_seconds_whatever_fires_meanwhile() {
+    let (mut hand, live) = live_client();
+    hold_an_answer_back(&mut hand, live);
+    assert!(!hand.asks(Request::Token));
+    live_on(&mut hand, live, 88);
+    hand.wait(millis(500));
+    let token = hand.take(Request::Token, live.transport);
+    hand.events();
+    hold_an_answer_back(&mut hand, live);
+    live_on(&mut hand, live, 8);
+    hand.wait(millis(500) - MOMENT);
+    assert!(!hand.is_cancelled(token));
+    hand.wait(MOMENT);
+    assert!(hand.is_cancelled(token));
+    let [(1, Some(TokenError::Failure(failure)))] = &token_events(&mut hand)[..] else {
+        panic!("{}", hand.trace().as_str())
+    };
+    assert_eq!(failure.kind, FailureKind::TimedOut);
+    assert!(hand.session().is_some());
+}
+
+/// For a second and a half: its deadline fires.
+fn hold_an_answer_back(hand: &mut Hand, live: Live) {
+    beat(hand, live);
+    let slow = hand.take(Request::KeepAlive, live.transport);
+    hand.wait(millis(500));
+    beat(hand, live);
+    hand.wait(secs(1));
+    acknowledge(hand, live);
+    acknowledge_id(hand, slow);
 }
 
 #[test]
