@@ -131,6 +131,24 @@ impl Status {
         }
     }
 
+    /// A status made up from an HTTP answer that is not gRPC, by gRPC's "HTTP to gRPC Status Code
+    /// Mapping".
+    pub fn http(status: u16, message: impl Into<String>) -> Self {
+        let code = match status {
+            400 => Code::Internal,
+            401 => Code::Unauthenticated,
+            403 => Code::PermissionDenied,
+            404 => Code::Unimplemented,
+            429 | 502 | 503 | 504 => Code::Unavailable,
+            _ => Code::Unknown,
+        };
+        Self {
+            code,
+            message: message.into(),
+            origin: Origin::Http(status),
+        }
+    }
+
     /// Whether a gRPC server itself, not something in front of it, said that it lacks the method.
     pub fn is_unimplemented(&self) -> bool {
         self.code == Code::Unimplemented && self.origin == Origin::Grpc
@@ -228,5 +246,31 @@ impl fmt::Display for Code {
             Self::DataLoss => "DATA_LOSS",
             Self::Unauthenticated => "UNAUTHENTICATED",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_statuses_become_the_codes_of_grpcs_table() {
+        for (http, code) in [
+            (400, Code::Internal),
+            (401, Code::Unauthenticated),
+            (403, Code::PermissionDenied),
+            (404, Code::Unimplemented),
+            (429, Code::Unavailable),
+            (502, Code::Unavailable),
+            (503, Code::Unavailable),
+            (504, Code::Unavailable),
+            (200, Code::Unknown),
+            (302, Code::Unknown),
+            (500, Code::Unknown),
+        ] {
+            let status = Status::http(http, "text");
+            assert_eq!(status.code, code, "{http}");
+            assert!(!status.is_unimplemented(), "{http}: no gRPC server said so");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::{http2::Incoming, transport::Lane};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use chronicle_connection::{Code, Failure, FailureKind, Origin, Reply, Status};
+use chronicle_connection::{Code, Failure, FailureKind, Reply, Status};
 use futures_util::{Stream, StreamExt, stream};
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
@@ -195,23 +195,11 @@ pub(crate) fn refusal(http: StatusCode, headers: &HeaderMap) -> Option<Status> {
     if http == StatusCode::OK && is_grpc {
         return None;
     }
-    let code = match http.as_u16() {
-        400 => Code::Internal,
-        401 => Code::Unauthenticated,
-        403 => Code::PermissionDenied,
-        404 => Code::Unimplemented,
-        429 | 502 | 503 | 504 => Code::Unavailable,
-        _ => Code::Unknown,
-    };
     let message = match content_type {
         Some(value) if !is_grpc => format!("content type {}", String::from_utf8_lossy(value)),
         Some(_) | None => String::new(),
     };
-    Some(Status {
-        code,
-        message,
-        origin: Origin::Http(http.as_u16()),
-    })
+    Some(Status::http(http.as_u16(), message))
 }
 
 /// The status in trailers, or in headers that have no body behind them.

@@ -5,7 +5,7 @@ use chronicle_connection::{
     Command, Config, Connection, Contract, Id, Input, Output, Reply, Request,
 };
 use chronicle_simulation::{
-    Setup, compatible, connection_id_of, http, id_of, keep_alive, ok, request_of,
+    Setup, compatible, connection_id_of, http, id_of, keep_alive, ok, request_of, transport_of,
 };
 use rand_chacha::ChaCha12Rng;
 use rand_core::SeedableRng as _;
@@ -119,19 +119,5 @@ impl Bare {
             }
             Some(Request::Token | Request::GetDescriptorSet | Request::GetVersionInfo) => {}
         }
-    }
-}
-
-fn transport_of(output: &Output) -> Option<Id> {
-    match output {
-        Output::ServerStream(call) => Some(call.on),
-        Output::NameServers { .. }
-        | Output::Dns { .. }
-        | Output::Open { .. }
-        | Output::Http { .. }
-        | Output::Unary(_)
-        | Output::Cancel(_)
-        | Output::Close(_)
-        | Output::Event(_) => None,
     }
 }

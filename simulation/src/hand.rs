@@ -1,9 +1,12 @@
 //! One machine, answered by hand.
 
-use crate::{Machine, Setup, Trace, id_of, request_of, trace::render_output, wire};
+use crate::{
+    Machine, Setup, Trace, connection_id_of, endpoint, id_of, request_of, trace::render_output,
+    transport_of,
+};
 use bytes::Bytes;
 use chronicle_connection::{
-    Command, DnsTransport, Endpoint, Event, Host, Id, Input, Output, Reply, Request, Session, State,
+    Command, DnsTransport, Endpoint, Event, Id, Input, Output, Reply, Request, Session, State,
 };
 use std::{
     net::SocketAddr,
@@ -80,7 +83,7 @@ impl Hand {
                 continue;
             }
             if request_of(&output) == Some(Request::Connect) {
-                self.connection_id = wire::connection_id_of(&output).unwrap_or_default();
+                self.connection_id = connection_id_of(&output).unwrap_or_default();
             }
             self.outbox.push(output);
         }
@@ -328,25 +331,6 @@ pub struct DnsQuery {
     pub transport: DnsTransport,
     /// The message.
     pub message: Bytes,
-}
-
-/// The server of a name, on the default port.
-fn endpoint(server: &str) -> Endpoint {
-    let host = Host::Name(server.to_owned());
-    Endpoint::new(host, chronicle_connection::DEFAULT_PORT)
-}
-
-fn transport_of(output: &Output) -> Option<Id> {
-    match output {
-        Output::Http { on, .. } => Some(*on),
-        Output::Unary(call) | Output::ServerStream(call) => Some(call.on),
-        Output::NameServers { .. }
-        | Output::Dns { .. }
-        | Output::Open { .. }
-        | Output::Cancel(_)
-        | Output::Close(_)
-        | Output::Event(_) => None,
-    }
 }
 
 fn peer() -> SocketAddr {

@@ -38,7 +38,8 @@ pub use plural::plural;
 pub use setup::Setup;
 pub use trace::Trace;
 pub use wire::{
-    compatible, connection_id_of, http, id_of, incompatible, keep_alive, ok, request_of, status,
+    compatible, connection_id_of, endpoint, http, id_of, incompatible, keep_alive, ok, request_of,
+    status, transport_of,
 };
 pub use world::{
     Arrival, Client, ClientId, Disorder, DnsAnswer, DnsFaults, Fault, Forgery, Host, Latency, Load,

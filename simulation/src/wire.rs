@@ -1,7 +1,9 @@
 //! What outputs ask for, and the replies that a server would give.
 
 use bytes::Bytes;
-use chronicle_connection::{Code, Id, Output, Reply, Request, Status};
+use chronicle_connection::{
+    Code, DEFAULT_PORT, Endpoint, Host, Id, Output, Reply, Request, Status,
+};
 use chronicle_connection_proto::{
     clients::{CompatibilityResponse, ConnectRequest, ConnectionKeepAlive},
     paths,
@@ -20,6 +22,25 @@ pub fn id_of(output: &Output) -> Option<Id> {
         Output::Unary(call) | Output::ServerStream(call) => Some(call.id),
         Output::Cancel(_) | Output::Close(_) | Output::Event(_) => None,
     }
+}
+
+/// The transport that a request is on; nothing for whatever is no request on a transport.
+pub fn transport_of(output: &Output) -> Option<Id> {
+    match output {
+        Output::Http { on, .. } => Some(*on),
+        Output::Unary(call) | Output::ServerStream(call) => Some(call.on),
+        Output::NameServers { .. }
+        | Output::Dns { .. }
+        | Output::Open { .. }
+        | Output::Cancel(_)
+        | Output::Close(_)
+        | Output::Event(_) => None,
+    }
+}
+
+/// The server of a name, on the default port.
+pub fn endpoint(name: &str) -> Endpoint {
+    Endpoint::new(Host::Name(name.to_owned()), DEFAULT_PORT)
 }
 
 /// Which request of the protocol an output makes.

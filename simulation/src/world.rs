@@ -37,7 +37,8 @@ use std::{
 /// 3. Look at [`client`](Self::client), [`server`](Self::server) and [`trace`](Self::trace).
 ///
 /// Each client's machine is checked on every step, and the world checks what only both sides
-/// together know: a client that its server has forgotten notices within the threshold.
+/// together know: a client that its server has forgotten notices within the threshold, counted from
+/// its next step; and what a client finds in DNS is what name servers told, whole and in order.
 ///
 /// ```
 /// use chronicle_simulation::{Setup, World};
@@ -63,8 +64,7 @@ pub struct World {
     disorder: Disorder,
     /// Some reply may have gone astray.
     was_disorderly: bool,
-    /// By how much a reply may come late at most, or may have come.
-    lateness: Duration,
+    late: disorder::Late,
     dns: dns::Dns,
     queue: Queue,
     clients: Vec<Client>,
@@ -87,6 +87,8 @@ pub enum Host {
     Client(ClientId),
     /// A server.
     Server(ServerId),
+    /// A name server.
+    NameServer(NameServerId),
 }
 
 impl fmt::Display for Host {
@@ -94,6 +96,7 @@ impl fmt::Display for Host {
         match self {
             Self::Client(client) => client.fmt(f),
             Self::Server(server) => server.fmt(f),
+            Self::NameServer(server) => server.endpoint().fmt(f),
         }
     }
 }
@@ -139,7 +142,7 @@ impl World {
             faults: network::Faults::default(),
             disorder: Disorder::default(),
             was_disorderly: false,
-            lateness: Duration::ZERO,
+            late: disorder::Late::default(),
             dns: dns::Dns::default(),
             queue: Queue::default(),
             clients: Vec::new(),

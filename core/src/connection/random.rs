@@ -3,8 +3,12 @@
 use rand_core::Rng;
 use std::time::Duration;
 
-/// A number below `bound`, which is not 0, without bias (Lemire's method).
+/// A number below `bound`, which is not 0, without bias (Lemire's method). Where there is but one,
+/// nothing is drawn.
 fn below(rng: &mut impl Rng, bound: u64) -> u64 {
+    if bound == 1 {
+        return 0;
+    }
     let reject_below = bound.wrapping_neg() % bound;
     loop {
         let product = u128::from(rng.next_u64()) * u128::from(bound);
@@ -64,6 +68,18 @@ mod tests {
             .collect();
         assert!(draws.contains(&Duration::ZERO) && draws.contains(&longest));
         assert!(draws.iter().all(|draw| *draw <= longest));
+    }
+
+    #[test]
+    fn where_nothing_is_left_to_chance_nothing_is_drawn() {
+        let rng = ChaCha8Rng::seed_from_u64(1);
+        let mut used = rng.clone();
+        assert_eq!(below(&mut used, 1), 0);
+        assert_eq!(one_of(&mut used, &[7]), Some(&7));
+        assert_eq!(some_of(&mut used, &[7], 1), [7]);
+        let second = Duration::from_secs(1);
+        assert_eq!(duration(&mut used, second, second), second);
+        assert_eq!(used, rng);
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use super::{Exploration, Start};
 use crate::Setup;
-use chronicle_connection::{Contract, Request, Schema};
-use std::time::Instant;
+use chronicle_connection::{Contract, Request, Schema, Strategy};
+use std::{num::NonZeroUsize, time::Instant};
 
-/// Every exploration that there is a reason for: one to three servers, both strategies that have a
-/// memory or ask, with and without tokens, each from before the first `Connect`; and others from
-/// where it gets interesting, which is farther from there than an exploration comes in short time.
+/// Explorations of all that lives differ in: one to three servers, both strategies that have a memory
+/// or ask, with and without tokens, each from before the first `Connect`; what is decided in one
+/// place, each once: an API key, the other strategies, a limit of time, no check, old servers, DNS.
+/// And others from where it gets interesting, which is farther from there than an exploration comes
+/// in short time.
 ///
 /// # Panics
 /// Never, but where this crate contradicts itself.
@@ -27,6 +29,7 @@ pub fn explorations(began: Instant) -> Vec<Exploration> {
     }
     let two = |start: &str, at| explore(start, setup("chronicle://s1,s2")).from(at);
     let tokens = |start: &str, at| explore(start, setup("chronicle://id:s3cr3t@s1")).from(at);
+    let key = |start: &str, at| explore(start, setup("chronicle://s1?apiKey=s3cr3t")).from(at);
     let old = |start: &str, string, at| {
         let mut setup = setup(string);
         setup.contract = newer_contract();
@@ -35,6 +38,10 @@ pub fn explorations(began: Instant) -> Vec<Exploration> {
     let srv = |start: &str, at| explore(start, setup("chronicle+srv://cluster.test")).from(at);
     let three = setup("chronicle://s1,s2,s3");
     let impatient = Setup::new("chronicle://s1,s2");
+    let at_random = setup("chronicle://s1,s2,s3?loadBalancer=random");
+    let least_of_two = setup("chronicle://s1,s2,s3").strategy(Strategy::LeastConnections {
+        max_probes: NonZeroUsize::new(2),
+    });
     let skips = setup("chronicle://s1,s2?skipCompatibilityCheck=true");
     all.extend([
         explore("counts of 3", three).from(Start::Asked(Request::Count)),
@@ -46,6 +53,11 @@ pub fn explorations(began: Instant) -> Vec<Exploration> {
         tokens("registered with a token", Start::Asked(Request::Connect)),
         tokens("session with a token", Start::Connected),
         tokens("stable session with a token", Start::Stable),
+        key("an API key", Start::Idle),
+        key("handshake with an API key", Start::Asked(Request::Reserve)),
+        key("registered with an API key", Start::Asked(Request::Connect)),
+        explore("3 at random", at_random),
+        explore("3 by the counts of 2", least_of_two),
         explore("time for the first connect", impatient),
         explore("check skipped", skips.clone()),
         explore("session without check", skips).from(Start::Connected),

@@ -2,9 +2,14 @@
 
 use super::{life::Choice, *};
 use crate::trace::render_output;
-use chronicle_connection::{Event, Input, Reply};
+use chronicle_connection::{Contract, Endpoint, Event, Input, Reply, Schema, Selector, Strategy};
+use rand_core::Rng;
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -121,6 +126,91 @@ fn a_rule_that_only_one_outcome_of_a_draw_breaks_is_found() {
     assert_ne!(found.path.0[0].script, Script::default());
     let path: Path = found.path.to_string().parse().unwrap();
     assert_eq!(exploration.replay(&path).1, Err(found.violation));
+}
+
+/// A strategy that chooses another server each time, whichever life asks, and draws so often.
+#[derive(Debug, Clone)]
+struct Fickle {
+    turns: Arc<AtomicUsize>,
+    draws: u32,
+}
+
+impl Selector for Fickle {
+    fn select<'a>(&mut self, candidates: &'a [Endpoint], rng: &mut dyn Rng) -> &'a Endpoint {
+        for _ in 0..self.draws {
+            rng.next_u64();
+        }
+        &candidates[self.turns.fetch_add(1, Ordering::Relaxed) % candidates.len()]
+    }
+
+    fn clone_box(&self) -> Box<dyn Selector> {
+        Box::new(self.clone())
+    }
+}
+
+fn fickle(draws: u32) -> Exploration {
+    let turns = Arc::default();
+    let strategy = Strategy::Custom(Box::new(Fickle { turns, draws }));
+    let setup = Setup::new("chronicle://s1,s2").patient().strategy(strategy);
+    Exploration::new("a test", setup, start())
+}
+
+#[test]
+fn a_deadline_that_does_another_thing_each_time_is_found() {
+    let exploration = fickle(0);
+    let mut life = reached(&exploration);
+    for choice in ["Connect", "(refused)", "(refused)"] {
+        life = after(&exploration, &life, choice);
+    }
+    let violation = life.is_sound().unwrap_err();
+    assert!(violation.rule.contains("half way"), "{violation}");
+}
+
+#[test]
+fn draws_that_no_script_reaches_are_found() {
+    let connect = |draws| {
+        let mut life = reached(&fickle(draws));
+        let connect = life.good(Servers { are_old: false }).unwrap();
+        life.apply(&connect, Script::default(), &mut silent())
+    };
+    assert!(connect(Script::LONGEST).is_ok());
+    let violation = connect(Script::LONGEST + 1).unwrap_err();
+    assert!(violation.rule.contains("more was drawn"), "{violation}");
+}
+
+#[test]
+fn an_idle_input_that_changes_something_is_found() {
+    let mut life = reached(&explore("chronicle://s1"));
+    let before = life.fingerprint();
+    let mut connect = life.good(Servers { are_old: false }).unwrap();
+    connect.changes_nothing = true;
+    assert!(life.is_as_before(&connect, before).is_ok());
+    apply(&mut life, &connect);
+    let violation = life.is_as_before(&connect, before).unwrap_err();
+    assert!(
+        violation.rule.contains("must change nothing"),
+        "{violation}"
+    );
+}
+
+#[test]
+fn a_life_that_good_servers_end_is_found() {
+    let text = "syntax = \"proto3\";\npackage a;\nmessage M {}\n\
+        service Unknown { rpc Call (M) returns (M); }\n";
+    let schema = Schema::from_source_text(text).unwrap();
+    let contract = Contract::from_descriptor_set(schema.descriptor_set().clone(), "17.0.0");
+    let mut setup = Setup::new("chronicle://s1").patient();
+    setup.contract = contract.unwrap();
+    let exploration = Exploration::new("a test", setup, start()).with_old_servers();
+    let found = exploration.run(1, |_| true).unwrap_err();
+    assert_eq!(found.violation.rule, "good answers lead to the end");
+}
+
+#[test]
+fn a_choice_that_is_not_there_is_told() {
+    let (_, result) = explore("chronicle://s1").replay(&"999".parse().unwrap());
+    let violation = result.unwrap_err();
+    assert!(violation.rule.contains("no choice 999"), "{violation}");
 }
 
 #[test]

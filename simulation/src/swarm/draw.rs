@@ -148,7 +148,7 @@ impl Dice {
                 _ => Age::Current,
             },
             speech: match differs && self.chance(50) {
-                true => Speech::Differs,
+                true => self.differs(),
                 false => Speech::Fits,
             },
             first_keep_alive: match self.chance(70) {
@@ -160,6 +160,11 @@ impl Dice {
             checks_callers: self.chance(20),
             curse: None,
         }
+    }
+
+    fn differs(&mut self) -> Speech {
+        let says_yes = self.chance(30);
+        Speech::Differs { says_yes }
     }
 
     /// Something that keeps every client from staying.
@@ -316,10 +321,10 @@ impl Dice {
             },
             Trouble::Upgrades => match scenario.servers[server.0].speech {
                 Speech::Fits => and_back(
-                    Action::Speak(server, Speech::Differs),
+                    Action::Speak(server, self.differs()),
                     Action::Speak(server, Speech::Fits),
                 ),
-                Speech::Differs => Vec::new(),
+                Speech::Differs { .. } => Vec::new(),
             },
             Trouble::Partitions => {
                 let servers: Vec<_> = (0..scenario.servers.len()).map(ServerNo).collect();

@@ -4,7 +4,7 @@ use super::{
     Action, ClientPlan, Finds, Proof, Scenario, ServerNo, Speech, Summary, Wrong,
     play::{Play, can_compare},
 };
-use crate::{ClientId, Violation};
+use crate::{ClientId, Told, Violation};
 use chronicle_connection::{Command, Event, FatalError, Request, State, Timing};
 use std::time::Duration;
 
@@ -64,18 +64,18 @@ fn is_closed(play: &Play<'_>, client: ClientId) -> bool {
 fn has_met(play: &Play<'_>, client: ClientId, fate: Fate) -> bool {
     let state = play.world.client(client).state();
     match (fate, state) {
-        (Fate::Connects, State::Connected(_) | State::Stopped) | (Fate::Stops, State::Stopped) => {
-            true
-        }
+        // A server that loses its sessions time and again must not have it for good.
+        (Fate::Connects, State::Connected(_)) => !play.has_cursed_server(client),
+        (Fate::Connects | Fate::Stops, State::Stopped) => true,
         (
             Fate::Connects | Fate::Stops,
             State::Idle
             | State::Resolving
             | State::Selecting
             | State::Handshaking { .. }
-            | State::BackingOff
-            | State::Connected(_),
-        ) => false,
+            | State::BackingOff,
+        )
+        | (Fate::Stops, State::Connected(_)) => false,
         (Fate::Fails, state) => !matches!(state, State::Connected(_)),
         (Fate::Open, _) => true,
     }
@@ -104,18 +104,10 @@ fn founded(play: &Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Violati
     Ok(())
 }
 
-/// In a world without trouble, sessions last, and each has one transport.
+/// Once everybody is where they belong, sessions last, and each has one transport.
 fn quiet(play: &mut Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Violation> {
     let changes = play.world.session_changes().len();
     play.pass_until(play.world.elapsed() + QUIET)?;
-    let curses = play
-        .scenario
-        .servers
-        .iter()
-        .filter_map(|one| one.curse.as_ref());
-    if curses.into_iter().any(|curse| !fails_at_once(curse)) {
-        return Ok(());
-    }
     let doomed = |client: ClientId| {
         let fate = expected.iter().find(|(one, _)| *one == client);
         fate.is_some_and(|(_, fate)| *fate != Fate::Connects)
@@ -128,9 +120,9 @@ fn quiet(play: &mut Play<'_>, expected: &[(ClientId, Fate)]) -> Result<(), Viola
     for client in play.clients.iter().copied() {
         let open = play.world.live_transports(client);
         let allowed = match play.world.client(client).state() {
-            State::Connected(_) => 1..=1,
             // It takes a moment until the server sees the end of a transport.
-            State::Stopped if heard_lately(play, client) => 0..=usize::MAX,
+            _ if doomed(client) && heard_lately(play, client) => 0..=usize::MAX,
+            State::Connected(_) => 1..=1,
             State::Idle | State::Stopped => 0..=0,
             State::Resolving | State::Selecting | State::Handshaking { .. } | State::BackingOff => {
                 0..=usize::MAX
@@ -153,7 +145,7 @@ fn heard_lately(play: &Play<'_>, client: ClientId) -> bool {
 }
 
 /// Everybody closes, and nothing is left: no transport, no registration.
-fn farewell(play: &mut Play<'_>) -> Result<(), Violation> {
+pub(super) fn farewell(play: &mut Play<'_>) -> Result<(), Violation> {
     for client in play.clients.clone() {
         play.world.try_command(client, Command::Close)?;
     }
@@ -166,13 +158,23 @@ fn farewell(play: &mut Play<'_>) -> Result<(), Violation> {
             return Err(play.violation(client, rule));
         }
     }
+    if play.scenario.leaves_registrations() {
+        return Ok(());
+    }
+    for id in play.world.server_ids() {
+        let registered = play.world.server(id).registered();
+        if registered > 0 {
+            let rule = format!("{registered} clients are registered although all have closed");
+            return Err(Violation::new(&id.to_string(), play.world.elapsed(), rule));
+        }
+    }
     Ok(())
 }
 
 fn summary(play: &Play<'_>) -> Summary {
     let world = &play.world;
     let stats = || world.clients().map(crate::Client::stats);
-    let changes = world.session_changes().iter();
+    let events = || world.clients().flat_map(crate::Client::events);
     let stopped = |client: &ClientId| {
         let mut events = world.client(*client).events().iter();
         events.any(|(_, event)| matches!(event, Event::Failed(_)))
@@ -184,10 +186,12 @@ fn summary(play: &Play<'_>) -> Summary {
             .filter(|one| one.stats().attempts > 0)
             .count() as u64,
         connects: stats().map(|stats| stats.sessions).sum(),
-        drops: changes.filter(|change| !change.is_up).count() as u64,
+        drops: events()
+            .filter(|(_, event)| matches!(event, Event::Disconnected { .. }))
+            .count() as u64,
         attempts: stats().map(|stats| stats.attempts).sum(),
         stops: play.clients.iter().filter(|client| stopped(client)).count() as u64,
-        events: world.clients().map(|one| one.events().len() as u64).sum(),
+        events: events().count() as u64,
         time: world.elapsed(),
     }
 }
@@ -199,12 +203,8 @@ impl Scenario {
             let plan = &self.servers[server.0];
             client.skips_check || plan.speech == Speech::Fits && can_compare(plan.age)
         };
-        let is_cursed = |server: &ServerNo| match &self.servers[server.0].curse {
-            Some(Wrong::Asked(Request::CheckCompatibility, _)) => !client.skips_check,
-            Some(Wrong::Asked(..) | Wrong::Dialled(_) | Wrong::Silent) => true,
-            None => false,
-        };
-        let sound: Vec<_> = candidates.iter().filter(|one| !is_cursed(one)).collect();
+        let is_sound = |server: &&ServerNo| !self.is_cursed(**server, client);
+        let sound: Vec<_> = candidates.iter().filter(is_sound).collect();
         let proof = match (self.authentication, client.proof) {
             (None, Proof::None | Proof::Key | Proof::WrongKey)
             | (Some(_), Proof::Key | Proof::Secret) => Proven::Yes,
@@ -236,6 +236,15 @@ impl Scenario {
         }
     }
 
+    /// Whether something is wrong for ever with a server, as a client sees it.
+    pub(super) fn is_cursed(&self, server: ServerNo, client: &ClientPlan) -> bool {
+        match &self.servers[server.0].curse {
+            Some(Wrong::Asked(Request::CheckCompatibility, _)) => !client.skips_check,
+            Some(Wrong::Asked(..) | Wrong::Dialled(_) | Wrong::Silent) => true,
+            None => false,
+        }
+    }
+
     /// Whether somebody hands out tokens that no server knows.
     fn has_false_tokens(&self) -> bool {
         self.actions.iter().any(|(_, action)| {
@@ -250,6 +259,18 @@ impl Scenario {
     fn lists_others(&self) -> bool {
         let mut actions = self.actions.iter();
         actions.any(|(_, action)| matches!(action, Action::List(_)))
+    }
+
+    /// Whether some server never hears that a client has gone whom it does not evict.
+    fn leaves_registrations(&self) -> bool {
+        let mut actions = self.actions.iter();
+        actions.any(|(_, action)| {
+            matches!(
+                action,
+                Action::BlackHole(client) | Action::LoseTransport(client, Told::Client)
+                    if self.clients[client.0].has_debugger
+            )
+        })
     }
 
     /// Whether anything goes wrong by then.
@@ -278,7 +299,7 @@ impl Scenario {
         };
         let mut actions = self.actions.iter();
         let differs = actions.any(|(_, action)| {
-            matches!(action, Action::Speak(_, Speech::Differs))
+            matches!(action, Action::Speak(_, Speech::Differs { .. }))
                 || matches!(action, Action::GoesWrong(_, wrong) if tells(wrong))
         });
         !differs && self.servers.iter().all(is_plain)
@@ -299,7 +320,9 @@ fn fails_at_once(curse: &Wrong) -> bool {
 
 /// How long it may take from the healing of all faults until everybody is connected: a session that
 /// is lost already is noticed, the attempt in flight may fail, the ladder has its longest wait, and
-/// one attempt more finds a server that works, after all that are cursed.
+/// one attempt more finds a server that works, after all that are cursed. Those that lose each
+/// session may have one each before a good one that had a short session gets another chance, and one
+/// each after that.
 fn worst_case(scenario: &Scenario) -> Duration {
     let timing = Timing::default();
     let ceiling = scenario.clients.iter().map(|client| client.ceiling).max();
@@ -312,7 +335,8 @@ fn worst_case(scenario: &Scenario) -> Duration {
     let attempt = selection + (curses + 1) * server;
     let flapping = cursed.filter_map(|one| one.curse.as_ref());
     let flaps = flapping.filter(|curse| !fails_at_once(curse)).count() as u32;
-    timing.keep_alive + attempt + rest + attempt + flaps * (timing.keep_alive + rest)
+    let again = rest + attempt;
+    timing.keep_alive + attempt + again + 2 * flaps * (timing.keep_alive + again)
 }
 
 /// What was late is there by then, and sessions that were lost are noticed.

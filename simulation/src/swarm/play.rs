@@ -6,11 +6,9 @@ use super::{
 };
 use crate::{
     Checks, ClientId, Disorder, DnsFaults, Host, Latency, NameServerId, Network, PartitionId,
-    Recording, ServerId, Setup, Trace, Violation, World,
+    Recording, ServerId, Setup, Trace, Violation, World, endpoint,
 };
-use chronicle_connection::{
-    Command, DEFAULT_PORT, Endpoint, Jitter, Selector, SrvRecord, Status, Strategy,
-};
+use chronicle_connection::{Command, Endpoint, Jitter, Selector, SrvRecord, Status, Strategy};
 use chronicle_reference_server::model::{Age, Authentication, ModelConfig, Verdict};
 use rand_core::Rng;
 use std::{
@@ -213,11 +211,15 @@ impl<'a> Play<'a> {
         self.world.try_command(self.client(client), command)
     }
 
+    /// Whoever is cut off from every server is so from name servers, too.
     fn partition(&mut self, servers: &[ServerNo], clients: &[ClientNo], ways: Ways) {
-        let servers: Vec<_> = servers
-            .iter()
-            .map(|one| Host::Server(self.server(*one)))
-            .collect();
+        let name_servers = match servers.len() == self.servers.len() {
+            true => self.name_servers.as_slice(),
+            false => &[],
+        };
+        let servers = servers.iter().map(|one| Host::Server(self.server(*one)));
+        let name_servers = name_servers.iter().copied().map(Host::NameServer);
+        let servers: Vec<_> = servers.chain(name_servers).collect();
         let clients: Vec<_> = clients
             .iter()
             .map(|one| Host::Client(self.client(*one)))
@@ -297,16 +299,28 @@ impl<'a> Play<'a> {
 
     fn list(&mut self, servers: &[ServerNo]) {
         let record = |(rank, server): (usize, &ServerNo)| SrvRecord {
-            server: endpoint(*server),
+            server: endpoint(&format!("{server:?}")),
             priority: (rank / 3) as u16,
             weight: 10 - (rank % 3) as u16,
         };
-        let records = servers.iter().enumerate().map(record).collect();
+        // As they come, they are in no order that anybody may rely on.
+        let records = servers.iter().enumerate().rev().map(record).collect();
         self.world.set_records(NAME, records);
     }
 
     fn stops(&mut self, duration: Duration) {
         self.stopped_until = self.stopped_until.max(self.world.elapsed() + duration);
+    }
+
+    /// Whether a client has a session with a server that is cursed.
+    pub(super) fn has_cursed_server(&self, client: ClientId) -> bool {
+        let server = self.world.client(client).server();
+        let index = self.servers.iter().position(|one| Some(*one) == server);
+        let mut plans = self.clients.iter().zip(&self.scenario.clients);
+        let plan = plans.find(|(one, _)| **one == client);
+        index
+            .zip(plan)
+            .is_some_and(|(index, (_, plan))| self.scenario.is_cursed(ServerNo(index), plan))
     }
 
     fn server(&self, server: ServerNo) -> ServerId {
@@ -394,12 +408,11 @@ fn speak(model: &mut ModelConfig, speech: Speech) {
     let good = ModelConfig::default().schema;
     (model.verdict, model.schema) = match speech {
         Speech::Fits => (Verdict::Compatible, good),
-        Speech::Differs => {
+        Speech::Differs { says_yes } => {
             let finding = "MethodRemoved: a method is gone".to_owned();
-            // Some of them say so beside a flag that says yes.
-            let verdict = match model.evict_check.as_millis() % 2 {
-                0 => Verdict::Incompatible(vec![finding]),
-                _ => Verdict::CompatibleBut(vec![finding]),
+            let verdict = match says_yes {
+                true => Verdict::CompatibleBut(vec![finding]),
+                false => Verdict::Incompatible(vec![finding]),
             };
             (
                 verdict,
@@ -407,13 +420,6 @@ fn speak(model: &mut ModelConfig, speech: Speech) {
             )
         }
     };
-}
-
-fn endpoint(server: ServerNo) -> Endpoint {
-    Endpoint::new(
-        chronicle_connection::Host::Name(format!("{server:?}")),
-        DEFAULT_PORT,
-    )
 }
 
 /// The strategy of somebody who does not care.

@@ -77,7 +77,10 @@ pub enum Speech {
     /// They fit.
     Fits,
     /// They do not.
-    Differs,
+    Differs {
+        /// Whether it says so beside a flag that says yes.
+        says_yes: bool,
+    },
 }
 
 /// What is wrong with a server.

@@ -1,7 +1,8 @@
 //! The swarm itself: that it replays, that it judges, and that it makes small what breaks a rule.
 
 use super::{shrink::Shrinking, *};
-use crate::{ClientId, World};
+use crate::{ClientId, Fault, Host, Reachable, World};
+use chronicle_connection::{Command, Request, State};
 use chronicle_reference_server::model::{Age, FirstKeepAlive};
 
 #[allow(clippy::disallowed_methods, reason = "the edge of virtual time")]
@@ -54,8 +55,7 @@ fn no_second_session(world: &World) -> Option<(ClientId, String)> {
 /// The rule that is broken once the time for trouble is over.
 fn judged(play: &mut Play<'_>) -> String {
     for client in play.clients.clone() {
-        let connect = chronicle_connection::Command::Connect;
-        play.world.try_command(client, connect).unwrap();
+        play.world.try_command(client, Command::Connect).unwrap();
     }
     play.pass_until(Duration::from_secs(10)).unwrap();
     judge::judge(play).unwrap_err().rule
@@ -123,10 +123,19 @@ fn what_breaks_nothing_stays_as_it_is() {
 }
 
 #[test]
+fn a_session_that_is_closed_is_no_drop() {
+    let mut closes = plain();
+    let close = Action::Close(ClientNo(0));
+    closes.actions.push((Duration::from_secs(5), close));
+    let summary = run(now(), &closes).unwrap();
+    assert_eq!((summary.connects, summary.drops), (1, 0));
+}
+
+#[test]
 fn a_client_that_does_not_connect_although_all_is_well() {
     // The judge is told that the server is fine, and nobody gets through.
     let mut scenario = plain();
-    let wrong = Wrong::Dialled(crate::Reachable::Hangs);
+    let wrong = Wrong::Dialled(Reachable::Hangs);
     scenario.servers[0].curse = Some(wrong);
     assert_eq!(broken(&scenario), None, "cursed, it need not");
     let mut play = Play::new(now(), &scenario);
@@ -136,25 +145,93 @@ fn a_client_that_does_not_connect_although_all_is_well() {
     assert!(rule.contains("Connects is"), "{rule}");
 }
 
+/// Sessions come up, and none lasts.
+fn flaps() -> Option<Wrong> {
+    Some(Wrong::Asked(Request::KeepAlive, Fault::Hangs))
+}
+
 #[test]
 fn a_session_that_does_not_last_although_all_is_well() {
     let mut flapping = plain();
-    flapping.servers[0].curse = Some(Wrong::Asked(
-        chronicle_connection::Request::KeepAlive,
-        crate::Fault::Hangs,
-    ));
+    flapping.servers[0].curse = flaps();
     let mut play = Play::new(now(), &flapping);
     let fine = plain();
     play.scenario = &fine;
     let rule = judged(&mut play);
-    let is_it = rule.contains("although all is well") || rule.contains("Connects is");
-    assert!(is_it, "{rule}");
+    assert!(rule.contains("although all is well"), "{rule}");
+}
+
+/// Two servers for the one client.
+fn with_two_servers() -> Scenario {
+    let mut scenario = plain();
+    scenario.servers.push(scenario.servers[0].clone());
+    scenario.clients[0].finds = Finds::List(vec![ServerNo(0), ServerNo(1)]);
+    scenario
+}
+
+#[test]
+fn a_client_that_a_server_of_short_sessions_has_for_good() {
+    let mut fine = with_two_servers();
+    fine.servers[0].curse = flaps();
+    assert_eq!(broken(&fine), None);
+    // The judge is told that the other is fine, and it is not.
+    let mut captured = fine.clone();
+    captured.servers[1].curse = Some(Wrong::Dialled(Reachable::Refuses));
+    let mut play = Play::new(now(), &captured);
+    play.scenario = &fine;
+    let rule = judged(&mut play);
+    assert!(rule.contains("Connects is"), "{rule}");
+}
+
+#[test]
+fn a_transport_that_no_session_needs() {
+    let scenario = with_two_servers();
+    let mut play = Play::new(now(), &scenario);
+    let client = play.clients[0];
+    play.world.try_command(client, Command::Connect).unwrap();
+    let chosen = loop {
+        if let State::Handshaking { server } = play.world.client(client).state() {
+            break server;
+        }
+        let soon = play.world.elapsed() + Duration::from_micros(100);
+        play.pass_until(soon).unwrap();
+    };
+    // The other does not hear that it was not chosen.
+    let mut servers = play.world.server_ids();
+    let other = servers.find(|id| *play.world.server(*id).endpoint() != chosen);
+    let other = other.map(Host::Server);
+    play.world.partition([Host::Client(client)], other);
+    let rule = judge::judge(&mut play).unwrap_err().rule;
+    assert!(rule.contains("2 transports are open"), "{rule}");
+}
+
+#[test]
+fn whoever_closes_and_leaves_something_behind() {
+    let mut scenario = plain();
+    scenario.clients[0].has_debugger = true;
+    let closing = |tamper: fn(&mut World, ClientId)| {
+        let mut play = Play::new(now(), &scenario);
+        let client = play.clients[0];
+        play.world.try_command(client, Command::Connect).unwrap();
+        play.pass_until(Duration::from_secs(2)).unwrap();
+        tamper(&mut play.world, client);
+        judge::farewell(&mut play).map_err(|violation| violation.rule)
+    };
+    assert_eq!(closing(|_, _| {}), Ok(()));
+    let rule = closing(|world, client| {
+        let servers: Vec<_> = world.server_ids().map(Host::Server).collect();
+        world.partition([Host::Client(client)], servers);
+    });
+    let rule = rule.unwrap_err();
+    assert!(rule.contains("Stopped with 1 transports"), "{rule}");
+    let rule = closing(World::black_hole).unwrap_err();
+    assert!(rule.contains("1 clients are registered"), "{rule}");
 }
 
 #[test]
 fn nobody_is_stopped_or_connected_who_must_not_be() {
     let mut differs = plain();
-    differs.servers[0].speech = Speech::Differs;
+    differs.servers[0].speech = Speech::Differs { says_yes: true };
     assert_eq!(broken(&differs), None);
     let fine = plain();
     for (played, plan, text) in [
@@ -166,9 +243,4 @@ fn nobody_is_stopped_or_connected_who_must_not_be() {
         let rule = judged(&mut play);
         assert!(rule.contains(text), "{rule}");
     }
-}
-
-#[test]
-fn seeds_that_once_failed_are_known() {
-    assert!(known_seeds().contains(&247));
 }

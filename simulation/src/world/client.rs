@@ -292,9 +292,9 @@ impl World {
                     self.tell_change(id, registration.server, false);
                 }
             }
+            Event::Resolved { records, .. } => self.must_have_told(id, records),
             Event::Resolving { .. }
             | Event::LookupTryFailed { .. }
-            | Event::Resolved { .. }
             | Event::LastGoodListUsed { .. }
             | Event::Connecting { .. }
             | Event::Selected { .. }
@@ -333,7 +333,7 @@ impl World {
 
     /// The rule that only both sides together can check: whom its server does not know any more
     /// does not believe to be connected for longer than the threshold, and than what the server said
-    /// before is late.
+    /// before is late. It counts from the next step of the client, whose process may be stopped.
     fn notices_when_forgotten(&mut self, id: ClientId) {
         let client = &mut self.clients[id.0];
         let Some(registration) = &mut client.registration else {
@@ -350,7 +350,7 @@ impl World {
             return;
         }
         let age = self.now - *registration.forgotten.get_or_insert(self.now);
-        if age > client.threshold + self.lateness {
+        if age > client.threshold + self.late.by(self.now, client.threshold) {
             self.breaks(
                 id,
                 format!("believes to be connected {age:?} after its server forgot it"),

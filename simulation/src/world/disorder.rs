@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 /// How replies go astray, in percent of all; `Default` is not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disorder {
-    /// So many are overtaken by replies to other requests of their transport.
+    /// So many are overtaken by replies to other requests of their transport, or of none.
     pub reordered: u32,
-    /// So many that end a request, a transport or a dial arrive a second time, later.
+    /// So many that end a request, a transport or a dial in vain arrive a second time, later; and so
+    /// many messages of name servers.
     pub duplicated: u32,
     /// So many come late.
     pub late: u32,
@@ -35,7 +36,6 @@ impl World {
         self.note("network", &format!("{disorder:?}"));
         self.disorder = disorder;
         self.was_disorderly = true;
-        self.lateness = self.lateness.max(disorder.by);
     }
 
     /// Loses one open transport of a client, drawn at random; none where it has none.
@@ -80,15 +80,14 @@ impl World {
         transports.filter(|(_, one)| !one.is_black_hole).count()
     }
 
-    /// When a reply arrives that the network alone would bring at an instant, after all that it must
-    /// not overtake. A second copy is on its way then, too, where one is drawn.
-    pub(super) fn in_disorder(
-        &mut self,
-        key: TransportKey,
-        id: Id,
-        reply: &Reply,
-        at: Instant,
-    ) -> Instant {
+    /// Plans what happens; replies go astray on the way. The instant is when the network alone would
+    /// bring them. Where a second copy is drawn, it is planned, too.
+    pub(super) fn plan(&mut self, at: Instant, happening: Happening) {
+        let (true, Happening::ReplyArrives { id, reply, via, .. }) =
+            (self.was_disorderly, &happening)
+        else {
+            return self.queue.push(at, happening);
+        };
         let (disorder, now) = (self.disorder, self.now);
         let mut late = Duration::ZERO;
         for (percent, most) in [
@@ -99,22 +98,19 @@ impl World {
                 late += self.up_to(most);
             }
         }
-        let again =
-            (is_end(reply) && self.is_drawn(disorder.duplicated)).then(|| self.up_to(AGAIN));
-        let Some(transport) = self.transport_mut(key) else {
-            return at;
+        let is_twice = may_come_twice(reply, *via) && self.is_drawn(disorder.duplicated);
+        let again = is_twice.then(|| self.up_to(AGAIN));
+        let arrives = match via.and_then(|key| self.transport_mut(key)) {
+            Some(transport) => transport.arrives(*id, at, late, now),
+            None => at + late,
         };
-        let arrives = transport.arrives(id, at, late, now);
-        if let Some(again) = again {
-            let happening = Happening::ReplyArrives {
-                client: key.0,
-                id,
-                reply: reply.clone(),
-                via: Some(key),
-            };
-            self.queue.push(arrives + again, happening);
+        if via.is_some() && !late.is_zero() {
+            self.late.note(now, arrives);
         }
-        arrives
+        if let Some(again) = again {
+            self.queue.push(arrives + again, happening.clone());
+        }
+        self.queue.push(arrives, happening);
     }
 
     fn is_drawn(&mut self, percent: u32) -> bool {
@@ -145,14 +141,41 @@ impl Transport {
     }
 }
 
-/// Whether nothing may follow a reply.
-fn is_end(reply: &Reply) -> bool {
+/// What has come late on transports, or is going to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Late {
+    /// At most by so much after it was sent.
+    by: Duration,
+    /// When the last of it arrives.
+    until: Option<Instant>,
+}
+
+impl Late {
+    fn note(&mut self, sent: Instant, arrives: Instant) {
+        self.by = self.by.max(arrives - sent);
+        self.until = self.until.max(Some(arrives));
+    }
+
+    /// By how much anything was late at most, if it has come within so long or is going to.
+    pub(super) fn by(&self, now: Instant, within: Duration) -> Duration {
+        match self.until {
+            Some(until) if now <= until + within => self.by,
+            Some(_) | None => Duration::ZERO,
+        }
+    }
+}
+
+/// Whether a reply may come twice: nothing may follow it, or it is a datagram.
+fn may_come_twice(reply: &Reply, via: Option<TransportKey>) -> bool {
     match reply {
-        Reply::Http(_) | Reply::Finished(_) | Reply::Failed(_) | Reply::Closed(_) => true,
-        Reply::NameServers(_)
-        | Reply::Opened { .. }
-        | Reply::GoingAway { .. }
-        | Reply::Message(_) => false,
+        Reply::Http(_)
+        | Reply::Finished(_)
+        | Reply::Failed(_)
+        | Reply::Closed(_)
+        | Reply::NameServers(_) => true,
+        // But for name servers, messages come on transports.
+        Reply::Message(_) => via.is_none(),
+        Reply::Opened { .. } | Reply::GoingAway { .. } => false,
     }
 }
 

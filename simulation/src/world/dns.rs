@@ -10,6 +10,8 @@ use hickory_proto::{
     rr::{Name, RData, Record, RecordType, rdata::SRV},
 };
 use std::{
+    cmp::Reverse,
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr},
     time::Duration,
 };
@@ -81,6 +83,8 @@ pub(super) struct Dns {
     servers: Vec<DnsFaults>,
     name: String,
     records: Vec<SrvRecord>,
+    /// What clients can have made of the records, those of before included.
+    lists: Vec<Vec<SrvRecord>>,
     /// Clients cannot find out which name servers there are.
     is_unconfigured: bool,
 }
@@ -97,6 +101,7 @@ impl World {
     pub fn set_records(&mut self, name: &str, records: Vec<SrvRecord>) {
         self.note("dns", &format!("{name} has {} records", records.len()));
         name.clone_into(&mut self.dns.name);
+        self.dns.lists.push(in_order(&records));
         self.dns.records = records;
     }
 
@@ -143,8 +148,13 @@ impl World {
             }
             return;
         };
+        let (here, there) = (Place::Client(client), Place::NameServer(server));
+        // Nobody sends it again: who asks asks once more.
+        if self.faults.cuts(here, there) || self.faults.cuts(there, here) {
+            return;
+        }
         let faults = self.dns.servers[server.0];
-        let delay = faults.delay + self.trip(Place::Client(client), Place::Client(client));
+        let delay = faults.delay + self.trip(here, there);
         let forgery = faults.forgery.filter(|_| transport == DnsTransport::Udp);
         if let Some(forged) = forgery.and_then(|forgery| self.dns.forge(question, forgery)) {
             self.reply_in(client, id, Reply::Message(forged.into()), Duration::ZERO);
@@ -163,7 +173,19 @@ impl World {
             reply,
             via: None,
         };
-        self.queue.push(at, happening);
+        self.plan(at, happening);
+    }
+
+    /// The rule of DNS: the servers of a lookup are those of some answer that was whole, in order.
+    pub(super) fn must_have_told(&mut self, client: ClientId, records: &[SrvRecord]) {
+        if !self.dns.lists.iter().any(|list| list == records) {
+            let found: Vec<_> = records.iter().map(SrvRecord::to_string).collect();
+            let found = found.join(", ");
+            self.breaks(
+                client,
+                format!("found servers that DNS never told so: {found}"),
+            );
+        }
     }
 
     /// Whether no record ever named this host: only a forgery does.
@@ -273,8 +295,67 @@ fn encoded(message: &Message) -> Option<Reply> {
     Some(Reply::Message(bytes.into()))
 }
 
+/// What a client has to make of records: those with a host, by priority, then the heavier first, then
+/// as they came; each server once, and no more than are used.
+fn in_order(records: &[SrvRecord]) -> Vec<SrvRecord> {
+    let mut sorted = records.to_vec();
+    sorted.retain(|one| matches!(&one.server.host, Host::Name(name) if !name.is_empty()));
+    sorted.retain(|one| one.server.port != 0);
+    sorted.sort_by_key(|one| (one.priority, Reverse(one.weight)));
+    let mut servers = BTreeSet::new();
+    sorted.retain(|one| servers.insert(one.server.clone()));
+    sorted.truncate(MOST_USED);
+    sorted
+}
+
+/// As many as a connection string may list.
+const MOST_USED: usize = 64;
+
 /// The target of forged records.
 const FORGED: &str = "forged.test";
 
 /// Seconds. Nobody may care.
 const TTL: u32 = 3600;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Setup, endpoint};
+    use std::time::Instant;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the edge of virtual time")]
+    fn whoever_finds_other_servers_than_dns_tells_breaks_a_rule() {
+        let record = |name: &str, priority, weight| SrvRecord {
+            server: endpoint(name),
+            priority,
+            weight,
+        };
+        let [light, heavy, last] = [record("s1", 1, 1), record("s2", 1, 5), record("s3", 2, 9)];
+        let told = vec![
+            last.clone(),
+            light.clone(),
+            record("", 0, 0),
+            heavy.clone(),
+            heavy.clone(),
+        ];
+        let right = vec![heavy, light, last];
+        let mut wrong = vec![told, right[..1].to_vec(), Vec::new()];
+        wrong.push(right.iter().cloned().rev().collect());
+        let find = |list: &Vec<SrvRecord>| {
+            let mut world = World::new(Instant::now(), 1);
+            world.add_name_server();
+            world.set_records("cluster.test", wrong[0].clone());
+            assert_eq!(world.dns.lists, std::slice::from_ref(&right));
+            world.dns.lists = vec![list.clone()];
+            let client = world.add_client(Setup::new("chronicle+srv://cluster.test"));
+            world.connect(client);
+            world.try_run_for(Duration::from_secs(2))
+        };
+        assert_eq!(find(&right), Ok(()));
+        for list in &wrong {
+            let violation = find(list).unwrap_err();
+            assert!(violation.rule.contains("never told"), "{violation}");
+        }
+    }
+}

@@ -68,7 +68,7 @@ struct Held {
 }
 
 impl Faults {
-    fn cuts(&self, from: Host, to: Host) -> bool {
+    pub(super) fn cuts(&self, from: Host, to: Host) -> bool {
         let mut partitions = self.partitions.values();
         partitions.any(|partition| partition.from.contains(&from) && partition.to.contains(&to))
     }
@@ -97,7 +97,7 @@ pub(super) struct Transport {
 impl World {
     /// Lets nothing pass from the ones to the others until it is [healed](Self::heal_partition);
     /// a partition in both directions is two of these. What is sent meanwhile arrives afterwards,
-    /// for TCP sends it again.
+    /// for TCP sends it again; but what clients and name servers send is lost.
     pub fn partition(
         &mut self,
         from: impl IntoIterator<Item = Host>,
@@ -185,14 +185,8 @@ impl World {
         }
         let arrives = self.now + self.trip(from, to);
         let last = match &happening {
-            Happening::ReplyArrives {
-                id,
-                reply,
-                via: Some(key),
-                ..
-            } if self.was_disorderly => {
-                let at = self.in_disorder(*key, *id, reply, arrives);
-                return self.queue.push(at, happening);
+            Happening::ReplyArrives { .. } if self.was_disorderly => {
+                return self.plan(arrives, happening);
             }
             Happening::ReplyArrives { via, .. } => via
                 .and_then(|key| self.transport_mut(key))

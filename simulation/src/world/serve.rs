@@ -6,9 +6,7 @@ use crate::{
     wire::{http, message, ok},
 };
 use bytes::Bytes;
-use chronicle_connection::{
-    Code, Failure, FailureKind, Id, Origin, Output, Reply, Request, Status,
-};
+use chronicle_connection::{Code, Failure, FailureKind, Id, Output, Reply, Request, Status};
 use chronicle_connection_proto::clients::{
     CompatibilityRequest, ConnectRequest, ConnectionKeepAlive,
 };
@@ -261,23 +259,7 @@ fn turned_down(request: Request, status: u16, body: String) -> Reply {
         | Request::GetDescriptorSet
         | Request::GetVersionInfo
         | Request::Connect
-        | Request::KeepAlive => Reply::Finished(Status {
-            code: code_of(status),
-            message: body,
-            origin: Origin::Http(status),
-        }),
-    }
-}
-
-/// The table of gRPC's "HTTP to gRPC Status Code Mapping".
-fn code_of(http: u16) -> Code {
-    match http {
-        400 => Code::Internal,
-        401 => Code::Unauthenticated,
-        403 => Code::PermissionDenied,
-        404 => Code::Unimplemented,
-        429 | 502 | 503 | 504 => Code::Unavailable,
-        _ => Code::Unknown,
+        | Request::KeepAlive => Reply::Finished(Status::http(status, body)),
     }
 }
 

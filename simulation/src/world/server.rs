@@ -1,7 +1,8 @@
 //! A server: a model, what is wrong with it, and what has arrived.
 
 use super::{ClientId, TransportKey, queue::Happening};
-use chronicle_connection::{Endpoint, FailureKind, Host, Id, Request, Status};
+use crate::endpoint;
+use chronicle_connection::{DEFAULT_PORT, Endpoint, FailureKind, Id, Request, Status};
 use chronicle_reference_server::model::{ModelConfig, ServerModel, StreamKey};
 use std::{
     collections::BTreeMap,
@@ -124,7 +125,7 @@ impl Server {
     pub(super) fn new(id: ServerId, config: ModelConfig, now: Instant) -> Self {
         Self {
             id,
-            endpoint: Endpoint::new(Host::Name(id.to_string()), PORT),
+            endpoint: endpoint(&id.to_string()),
             model: ServerModel::new(config.clone(), now),
             config,
             reachable: Reachable::Up,
@@ -148,7 +149,7 @@ impl Server {
     pub fn peer(&self) -> SocketAddr {
         // 65 536 servers have an address of their own.
         let [.., high, low] = (self.id.0 + 1).to_be_bytes();
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, high, low)), PORT)
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, high, low)), DEFAULT_PORT)
     }
 
     /// How many clients are registered: evicted ones are not.
@@ -195,5 +196,3 @@ impl Server {
         arrivals.filter(|one| one.request == request).count()
     }
 }
-
-const PORT: u16 = chronicle_connection::DEFAULT_PORT;

@@ -69,16 +69,23 @@ impl World {
         self.start(server);
     }
 
-    /// Sends GOAWAY on every transport of a server.
+    /// Sends GOAWAY on every transport of a server. One that is paused sends nothing.
     pub fn go_away(&mut self, server: ServerId, code: u32) {
+        if self.servers[server.0].paused.is_some() {
+            return;
+        }
         self.note(server.to_string(), &format!("GOAWAY {code}"));
         for key in self.transports_to(server) {
             self.send_down(key, key.1, Reply::GoingAway { code });
         }
     }
 
-    /// Ends every `Connect` stream of a server with a status; transports stay open.
+    /// Ends every `Connect` stream of a server with a status; transports stay open. One that is paused
+    /// ends nothing.
     pub fn finish_streams(&mut self, server: ServerId, status: &Status) {
+        if self.servers[server.0].paused.is_some() {
+            return;
+        }
         self.note(server.to_string(), &format!("ends its streams: {status}"));
         let streams = mem::take(&mut self.servers[server.0].streams);
         self.end_streams(server, streams.keys().copied());
@@ -99,10 +106,13 @@ impl World {
     }
 
     /// Stops the process of a server for a while, as SIGSTOP does: what arrives waits, and nothing
-    /// is sent.
+    /// is sent. One that is stopped already stays so, for as long as it was to be.
     pub fn pause_server(&mut self, server: ServerId, duration: Duration) {
+        if self.servers[server.0].paused.is_some() {
+            return;
+        }
         self.note(server.to_string(), &format!("paused for {duration:?}"));
-        self.servers[server.0].paused.get_or_insert_default();
+        self.servers[server.0].paused = Some(Vec::new());
         let at = self.now + duration;
         self.queue.push(at, Happening::ServerResumes(server));
     }

@@ -1,7 +1,7 @@
 //! gRPC over HTTP/2: five bytes before each message, and a status in the trailers.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use chronicle_connection::{Call, Code, Failure, FailureKind, Origin, Status};
+use chronicle_connection::{Call, Code, Failure, FailureKind, Status};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header, response::Parts};
 
 /// The request of a call with one message.
@@ -32,20 +32,7 @@ pub(super) fn early_end(head: &Parts) -> Option<Status> {
     if http == 200 && is_grpc {
         return status(&head.headers);
     }
-    // By gRPC's own table, "HTTP to gRPC Status Code Mapping".
-    let code = match http {
-        400 => Code::Internal,
-        401 => Code::Unauthenticated,
-        403 => Code::PermissionDenied,
-        404 => Code::Unimplemented,
-        429 | 502 | 503 | 504 => Code::Unavailable,
-        _ => Code::Unknown,
-    };
-    Some(Status {
-        code,
-        message: String::new(),
-        origin: Origin::Http(http),
-    })
+    Some(Status::http(http, ""))
 }
 
 /// The messages of an answer, from bytes in pieces of any size.
