@@ -30,7 +30,7 @@ fn a_probe_without_any_wait() {
 fn a_wait_that_is_too_long() {
     connected_with(&waiting())
         .by(|setup| setup.timing.selection_wait = Duration::from_nanos(1))
-        .breaks("waits");
+        .breaks("too long");
 }
 
 #[test]

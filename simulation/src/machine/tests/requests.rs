@@ -166,19 +166,19 @@ fn what_is_awaited_for_too_long() {
             |all, time| all.open = time,
             "Some(Selecting), and what is awaited",
         ),
-        (connected(), |all, time| all.count = time, "Count"),
-        (connected(), |all, time| all.reserve = time, "Reserve"),
+        (connected(), |all, time| all.count = time, "what: Count"),
+        (connected(), |all, time| all.reserve = time, "what: Reserve"),
         (
             connected(),
             |all, time| all.check = time,
-            "CheckCompatibility",
+            "what: CheckCompatibility",
         ),
         (
             connected(),
             |all, time| all.first_keep_alive = time,
-            "Connect",
+            "what: Connect",
         ),
-        (with_a_token(), |all, time| all.token = time, "Token"),
+        (with_a_token(), |all, time| all.token = time, "what: Token"),
         (
             looked_up(),
             |all, time| all.lookup_try = time,
@@ -217,7 +217,7 @@ fn a_check_that_takes_its_time_anew_with_each_request() {
             *limit = Duration::from_secs(60);
         }
     })
-    .breaks("GetDescriptorSet");
+    .breaks("what: GetDescriptorSet");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn an_answer_that_is_awaited_for_ever() {
     }
     assert_eq!(life.broken(), None);
     life.without(|output| matches!(output, Output::Cancel(id) if *id == first))
-        .breaks("KeepAlive");
+        .breaks("what: KeepAlive");
 }
 
 #[test]
