@@ -31,10 +31,14 @@ use std::{
 ///   the deadline of a live one is never later than that;
 /// - nothing is open and nothing in flight while idle, backing off or stopped, nothing but what the
 ///   state is for in any other, and the transport of a session ends with it;
+/// - nothing is in flight for longer than it may be, and the deadline is never later than that;
 /// - a selection that probes has a random wait, no longer than the longest and drawn anew, and so has
-///   the first of each reconnect; no probe comes before its end;
-/// - the waits between attempts are those of the ladder, and are kept;
-/// - a server that failed since the last session is not chosen while there is one that did not;
+///   the first of each reconnect; no probe comes before its end, and no dial before its own;
+/// - an attempt comes after a wait, unless it is the first or follows a stable session; the waits are
+///   those of the ladder, and are kept;
+/// - a server that failed since the last session, or had one too short since the last stable one, is
+///   not chosen while there is one that did not; nor is any while another told a lower count;
+/// - credentials go only where they are wanted, and a token that was rejected is not served again;
 /// - nobody gives up but for what servers were seen to say, or for the time of the first connect;
 /// - no event shows a secret;
 /// - a lookup waits for one answer at a time, exactly while resolving;

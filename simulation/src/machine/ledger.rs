@@ -6,16 +6,12 @@ mod normal_form;
 mod rules;
 mod secrets;
 mod session;
+mod tokens;
 
-use crate::{
-    Setup,
-    wire::{connection_id_of, request_of},
-};
+use crate::Setup;
 use attempts::Attempts;
 use choices::Choices;
-use chronicle_connection::{
-    Code, Command, Endpoint, Id, Input, Output, Reply, Request, Schema, Timing,
-};
+use chronicle_connection::{Code, Command, Endpoint, Id, Input, Reply, Request, Schema, Timing};
 use chronicle_connection_proto::clients::{
     CompatibilityResponse, ConnectionKeepAlive, DescriptorSetResponse,
 };
@@ -28,6 +24,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tokens::Tokens;
 
 /// A rule that was broken.
 pub(super) struct Broken(pub(super) String);
@@ -47,8 +44,7 @@ pub(super) struct Ledger {
     newest: Option<Id>,
     transports: BTreeMap<Id, Transport>,
     requests: BTreeMap<Id, Pending>,
-    /// What a lookup waits for.
-    lookup: Option<Id>,
+    lookup: Option<Asked>,
     sessions: Sessions,
     /// The transport of the live session.
     session_on: Option<Id>,
@@ -57,6 +53,7 @@ pub(super) struct Ledger {
     attempts: Attempts,
     choices: Choices,
     secrets: Secrets,
+    tokens: Tokens,
     /// What the input at hand has ended. The machine may have given it up just before, where a
     /// deadline was overdue, or answer a reply of the wrong kind by dropping the request.
     may_be_dropped: Vec<Id>,
@@ -67,8 +64,6 @@ pub(super) struct Ledger {
     opened_late: Option<Id>,
     /// By how much the past is older than the clock says.
     aged: Duration,
-    /// A check was refused for want of credentials; so it may be made once more with them.
-    was_refused: bool,
     is_closing: bool,
     is_closed: bool,
     /// Gave up for good; there is nothing to close then.
@@ -85,6 +80,19 @@ struct Transport {
     phase: Phase,
     reserve: Reserve,
     check: Check,
+    /// When the check began, with its fallback.
+    checked: Option<Stamp>,
+    /// A request of the check that was refused for want of credentials; so it may be made once more
+    /// with them.
+    refused: Option<Request>,
+}
+
+/// What a lookup waits for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    id: Id,
+    sent: Stamp,
+    limit: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +125,7 @@ enum Reserve {
 struct Pending {
     on: Id,
     what: Request,
+    /// When it was sent; of the check's requests, the first.
     sent: Stamp,
     /// Of `Connect`: the id it registers.
     connection_id: Option<Arc<str>>,
@@ -136,6 +145,7 @@ impl Ledger {
             transports: BTreeMap::new(),
             requests: BTreeMap::new(),
             lookup: None,
+            tokens: Tokens::default(),
             sessions: Sessions::default(),
             session_on: None,
             ended_on: None,
@@ -143,7 +153,6 @@ impl Ledger {
             gone: None,
             opened_late: None,
             aged: Duration::ZERO,
-            was_refused: false,
             is_closing: false,
             is_closed: false,
             has_failed: false,
@@ -158,13 +167,17 @@ impl Ledger {
             Input::Reply { id, .. } => {
                 !self.transports.contains_key(id)
                     && !self.requests.contains_key(id)
-                    && self.lookup != Some(*id)
+                    && !self.is_looked_up(*id)
             }
         }
     }
 
     pub(super) fn answers_are_unknown(&self) -> bool {
         self.sessions.answers_are_unknown()
+    }
+
+    fn is_looked_up(&self, id: Id) -> bool {
+        self.lookup.is_some_and(|asked| asked.id == id)
     }
 
     /// Whether the machine has used an id at all.
@@ -185,12 +198,13 @@ impl Ledger {
         self.opened_late = None;
         self.is_overdue = overdue;
         let is_sleep = matches!(input, Input::Command(Command::Slept(_)));
-        self.attempts.input(overdue && is_sleep);
+        self.attempts.input(overdue, is_sleep);
+        self.choices.input(overdue && is_sleep);
         let now = self.stamp(now);
         self.sessions.look(now, self.timing.keep_alive);
         match input {
             Input::Command(Command::Slept(duration)) => {
-                self.aged += *duration;
+                self.aged = self.aged.saturating_add(*duration);
                 let now = Stamp {
                     aged: self.aged,
                     ..now
@@ -202,7 +216,8 @@ impl Ledger {
                 self.choices.told(now);
                 self.attempts.hurried();
             }
-            Input::Command(Command::Tick | Command::RefreshToken { .. }) => {}
+            Input::Command(Command::RefreshToken { rejected }) => self.tokens.reject(*rejected),
+            Input::Command(Command::Tick) => {}
             Input::Reply { id, reply } => {
                 if overdue {
                     let on_it = self.requests.iter().filter(|(_, one)| one.on == *id);
@@ -221,7 +236,7 @@ impl Ledger {
         } else if let Some(pending) = self.requests.get(&id) {
             let pending = pending.clone();
             self.request_reply(now, id, &pending, reply);
-        } else if self.lookup == Some(id) {
+        } else if self.is_looked_up(id) {
             // Messages do not end a query, and what is of the wrong kind is cancelled.
             if matches!(reply, Reply::NameServers(_) | Reply::Failed(_)) {
                 self.lookup = None;
@@ -262,7 +277,7 @@ impl Ledger {
                 self.choices.is_gone(&transport.to);
                 self.transports.remove(&id);
             }
-            // Of the wrong kind: it is up to the machine to give the transport up.
+            // Of the wrong kind: it is up to the machine to close the transport.
             Reply::NameServers(_)
             | Reply::Opened { .. }
             | Reply::GoingAway { .. }
@@ -270,7 +285,7 @@ impl Ledger {
             | Reply::Failed(_)
             | Reply::Http(_)
             | Reply::Message(_)
-            | Reply::Finished(_) => {}
+            | Reply::Finished(_) => self.choices.is_gone(&transport.to),
         }
     }
 
@@ -291,7 +306,6 @@ impl Ledger {
             }
             // Of what the client itself compares, the ledger knows only that it could be read.
             (Request::CheckCompatibility | Request::GetDescriptorSet, Reply::Finished(status)) => {
-                self.was_refused |= status.code == Code::Unauthenticated;
                 let in_time = now.since(pending.sent) <= self.timing.check;
                 let is_ok = status.code == Code::Ok;
                 if let Some(transport) = self.transports.get_mut(&pending.on)
@@ -351,7 +365,7 @@ impl Ledger {
 
     /// Remembers what a server says of contracts and credentials.
     fn witness(&mut self, pending: &Pending, reply: &Reply) {
-        let Some(transport) = self.transports.get(&pending.on) else {
+        let Some(transport) = self.transports.get_mut(&pending.on) else {
             return;
         };
         let server = &transport.to;
@@ -361,6 +375,7 @@ impl Ledger {
             None
         };
         if status == Some(Code::Unauthenticated) {
+            transport.refused = Some(pending.what);
             self.choices.denies(server);
         }
         let may_refuse = match pending.what {
@@ -376,11 +391,15 @@ impl Ledger {
                 }
                 false
             }
-            Request::Count
-            | Request::Reserve
-            | Request::GetVersionInfo
-            | Request::Connect
-            | Request::KeepAlive => false,
+            Request::Count => {
+                // What came after its time was not heard.
+                let count = count_of(reply).filter(|_| !self.is_overdue);
+                self.choices.counts(server, count);
+                false
+            }
+            Request::Reserve | Request::GetVersionInfo | Request::Connect | Request::KeepAlive => {
+                false
+            }
         };
         if may_refuse {
             self.choices.is_incompatible(server);
@@ -405,15 +424,18 @@ impl Ledger {
             aged: self.aged,
         }
     }
+}
 
-    fn pending(&self, output: &Output, what: Request, on: Id, now: Instant) -> Pending {
-        debug_assert_eq!(request_of(output), Some(what));
-        Pending {
-            on,
-            what,
-            sent: self.stamp(now),
-            connection_id: connection_id_of(output).map(Arc::from),
-            is_compatible: false,
-        }
-    }
+/// The count in an answer: 2xx, and digits with white space around them at most.
+fn count_of(reply: &Reply) -> Option<u64> {
+    let Reply::Http(response) = reply else {
+        return None;
+    };
+    let text = std::str::from_utf8(response.body()).ok()?;
+    let digits = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    let is_number = response.status().is_success() && digits.bytes().all(|b| b.is_ascii_digit());
+    digits
+        .parse()
+        .ok()
+        .filter(|_| is_number && text.len() <= 64)
 }

@@ -271,6 +271,7 @@ fn every_command_is_valid_in_any_phase_any_number_of_times() {
         Command::Tick,
         Command::Slept(Duration::ZERO),
         Command::Slept(secs(3600)),
+        Command::Slept(Duration::MAX),
         Command::Close,
     ];
     for (phase, hand) in phases() {

@@ -2,7 +2,11 @@
 
 use super::{Broken, session::Stamp};
 use chronicle_connection::{Endpoint, FatalError, NormalForm, State};
-use std::{collections::BTreeSet, hash::Hasher, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::Hasher,
+    time::Duration,
+};
 
 /// The candidates of an attempt, with what each was seen to do.
 #[derive(Debug, Clone)]
@@ -10,12 +14,15 @@ pub(super) struct Choices {
     candidates: Vec<Endpoint>,
     /// Chosen in vain since the last session.
     failed: BTreeSet<Endpoint>,
-    /// Had the last session, which was too short to be stable.
-    unstable: Option<Endpoint>,
+    /// Had sessions that were too short to be stable, since the last stable one; the newest last.
+    /// Once all that are left rank behind, only that one still does for it.
+    unstable: Vec<Endpoint>,
     /// Chosen in vain in this attempt.
     out: BTreeSet<Endpoint>,
     /// Their transport did not come about in this attempt, or ended.
     gone: BTreeSet<Endpoint>,
+    /// How many clients they said in this attempt that they have.
+    counts: BTreeMap<Endpoint, u64>,
     /// Were seen to find the contract incompatible in this attempt, or not to be able to compare.
     incompatible: BTreeSet<Endpoint>,
     /// Were seen to refuse credentials in this attempt.
@@ -24,6 +31,8 @@ pub(super) struct Choices {
     connect_timeout: Option<Duration>,
     /// When the first connect began.
     began: Option<Stamp>,
+    /// What servers did around the input at hand, nobody can tell from outside.
+    is_blurred: bool,
 }
 
 impl Choices {
@@ -31,14 +40,29 @@ impl Choices {
         Self {
             candidates: Vec::new(),
             failed: BTreeSet::new(),
-            unstable: None,
+            unstable: Vec::new(),
             out: BTreeSet::new(),
             gone: BTreeSet::new(),
+            counts: BTreeMap::new(),
             incompatible: BTreeSet::new(),
             denied: BTreeSet::new(),
             had_session: false,
             connect_timeout,
             began: None,
+            is_blurred: false,
+        }
+    }
+
+    /// Something arrives.
+    pub(super) fn input(&mut self, is_blurred: bool) {
+        self.is_blurred = is_blurred;
+        self.blur();
+    }
+
+    /// Servers may have been dialled and given up without a word: they may be gone.
+    fn blur(&mut self) {
+        if self.is_blurred {
+            self.gone.extend(self.candidates.iter().cloned());
         }
     }
 
@@ -51,11 +75,14 @@ impl Choices {
     pub(super) fn begins(&mut self, candidates: &[Endpoint]) {
         self.end();
         self.candidates = candidates.to_vec();
+        self.blur();
+        self.forgive();
     }
 
     /// An attempt is over; what was seen in it counts no longer.
     pub(super) fn end(&mut self) {
         self.candidates.clear();
+        self.counts.clear();
         for seen in [
             &mut self.out,
             &mut self.gone,
@@ -68,6 +95,15 @@ impl Choices {
 
     pub(super) fn is_gone(&mut self, server: &Endpoint) {
         self.gone.insert(server.clone());
+        self.forgive();
+    }
+
+    /// A server was asked how many clients it has; `None` where it did not say, or too late.
+    pub(super) fn counts(&mut self, server: &Endpoint, count: Option<u64>) {
+        match count {
+            Some(count) => self.counts.insert(server.clone(), count),
+            None => self.counts.remove(server),
+        };
     }
 
     pub(super) fn is_incompatible(&mut self, server: &Endpoint) {
@@ -82,12 +118,38 @@ impl Choices {
     pub(super) fn fails(&mut self, server: &Endpoint) {
         self.failed.insert(server.clone());
         self.out.insert(server.clone());
+        self.forgive();
     }
 
     /// A session ended.
     pub(super) fn lost(&mut self, server: &Endpoint, was_stable: bool) {
         self.end();
-        self.unstable = (!was_stable).then(|| server.clone());
+        self.unstable.retain(|other| !was_stable && other != server);
+        if !was_stable {
+            self.unstable.push(server.clone());
+        }
+    }
+
+    /// Servers of short sessions get another chance where all that are left rank behind; but the
+    /// newest does not.
+    fn forgive(&mut self) {
+        let is_over = self.candidates.is_empty();
+        if !is_over && !self.candidates.iter().any(|server| self.is_best(server)) {
+            self.unstable.drain(..self.unstable.len().saturating_sub(1));
+        }
+    }
+
+    /// Whether a server is left and has not failed.
+    fn is_best(&self, server: &Endpoint) -> bool {
+        self.is_left(server) && !self.ranks_behind(server)
+    }
+
+    fn is_left(&self, server: &Endpoint) -> bool {
+        !self.out.contains(server) && !self.gone.contains(server)
+    }
+
+    fn ranks_behind(&self, server: &Endpoint) -> bool {
+        self.failed.contains(server) || self.unstable.contains(server)
     }
 
     pub(super) fn connected(&mut self) {
@@ -104,33 +166,49 @@ impl Choices {
             unstable,
             out,
             gone,
+            counts,
             incompatible,
             denied,
             had_session,
             connect_timeout,
             began,
+            // Of the last input, and forgotten with the next.
+            is_blurred: _,
         } = self;
-        form.value((candidates, failed, unstable, out, gone));
+        form.value((candidates, failed, out, gone, counts));
+        // Of those, only the newest is told apart.
+        let all: BTreeSet<_> = unstable.iter().collect();
+        form.value((all, unstable.last()));
         form.value((incompatible, denied, had_session));
         let began = began.filter(|_| !had_session && connect_timeout.is_some());
         form.value(began.map(|began| now.since(began)));
     }
 
-    /// A server that fails whoever chooses it captures nobody while another works.
-    pub(super) fn chooses(&self, server: &Endpoint) -> Result<(), Broken> {
+    /// A server that fails whoever chooses it captures nobody while another works, and of those that
+    /// told how many clients they have it is one with the fewest.
+    pub(super) fn chooses(&self, server: &Endpoint, count: Option<u64>) -> Result<(), Broken> {
         let is_candidate = self.candidates.contains(server) && !self.out.contains(server);
         Broken::unless(is_candidate, || {
             format!("{server} is chosen, which is no candidate or out")
         })?;
-        let is_better = |other: &&Endpoint| {
-            let seen = [&self.failed, &self.out, &self.gone];
-            seen.iter().all(|seen| !seen.contains(other)) && self.unstable.as_ref() != Some(*other)
-        };
-        let better = self.candidates.iter().find(is_better);
-        let ranks_behind = self.failed.contains(server) || self.unstable.as_ref() == Some(server);
-        Broken::unless(!ranks_behind || better.is_none(), || {
+        let is_behind = self.ranks_behind(server);
+        let mut best = self.candidates.iter().filter(|other| self.is_best(other));
+        let better = best.next().filter(|_| is_behind);
+        Broken::unless(better.is_none(), || {
             let better = better.map(ToString::to_string).unwrap_or_default();
             format!("{server} is chosen, which failed since the last session; {better} did not")
+        })?;
+        let told = self.counts.get(server);
+        let is_told = count.is_none() || told.is_none_or(|told| Some(*told) == count);
+        Broken::unless(is_told, || {
+            format!("{server} is chosen for a count of {count:?}, and it told {told:?}")
+        })?;
+        let is_rival = |other| self.is_left(other) && (is_behind || !self.ranks_behind(other));
+        let rivals = self.counts.iter().filter(|(other, _)| is_rival(other));
+        let lowest = rivals.map(|(_, count)| *count).min();
+        let is_lowest = lowest.is_none_or(|lowest| count.is_some_and(|count| count <= lowest));
+        Broken::unless(is_lowest, || {
+            format!("{server} is chosen for a count of {count:?}, and there is one of {lowest:?}")
         })
     }
 

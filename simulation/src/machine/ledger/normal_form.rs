@@ -1,6 +1,6 @@
 //! The normal form of the books: two states with different books are two states.
 
-use super::{Check, Ledger, Pending, Phase, Reserve, Transport};
+use super::{Asked, Check, Ledger, Pending, Phase, Reserve, Transport};
 use chronicle_connection::{Id, NormalForm};
 use std::{collections::BTreeMap, hash::Hasher, time::Instant};
 
@@ -26,6 +26,7 @@ impl Ledger {
             choices,
             // Looked for in events, and changed by nothing else than tokens.
             secrets: _,
+            tokens,
             // Of the last input, and forgotten with the next.
             may_be_dropped: _,
             gone: _,
@@ -33,20 +34,24 @@ impl Ledger {
             is_overdue: _,
             // Counted in what is written of the past.
             aged: _,
-            was_refused,
             is_closing,
             is_closed,
             has_failed,
         } = self;
         form.count_from(now);
-        form.value((was_refused, is_closing, is_closed, has_failed));
-        form.optional(*lookup, NormalForm::id);
+        form.value((is_closing, is_closed, has_failed));
+        form.optional(*lookup, |form, asked| {
+            let Asked { id, sent, limit } = asked;
+            form.id(id);
+            form.value((self.stamp(now).since(sent), limit));
+        });
         form.optional(*session_on, NormalForm::id);
         let ended_on = ended_on.filter(|id| transports.contains_key(id));
         form.optional(ended_on, NormalForm::id);
         sessions.normal_form(self.stamp(now), form);
         attempts.normal_form(self.stamp(now), form);
         choices.normal_form(self.stamp(now), form);
+        tokens.normal_form(form);
         in_order(transports, form, |form, transport| {
             let Transport {
                 to,
@@ -54,9 +59,16 @@ impl Ledger {
                 phase,
                 reserve,
                 check,
+                checked,
+                refused,
             } = transport;
             form.value(to);
-            form.value(self.stamp(now).since(*dialled));
+            let dialled = (*phase == Phase::Dialling).then_some(*dialled);
+            // Of no matter once the check has passed.
+            let is_checking = *check != Check::Passed;
+            form.value(refused.filter(|_| is_checking));
+            let checked = checked.filter(|_| is_checking);
+            form.value([dialled, checked].map(|at| at.map(|at| self.stamp(now).since(at))));
             match phase {
                 Phase::Dialling => form.value(0),
                 Phase::Open(peer) => form.value((1, peer)),

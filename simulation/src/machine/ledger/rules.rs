@@ -1,12 +1,15 @@
 //! What each output must be by the books, and what must hold once all of them are out.
 
-use super::{Broken, Check, Ledger, Pending, Phase, Reserve, Transport};
+use super::{Asked, Broken, Check, Ledger, Pending, Phase, Reserve, Transport, session::Stamp};
 use crate::{id_of, request_of, trace::render_output, wire::connection_id_of};
 use chronicle_connection::{
     Call, Connection, Endpoint, Event, Id, Output, Request, Session, State,
 };
 use rand_core::Rng;
-use std::time::Instant;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 impl Ledger {
     /// Enters an output.
@@ -25,18 +28,18 @@ impl Ledger {
         self.is_silent_after_the_end(output)?;
         let stamp = self.stamp(now);
         match output {
-            Output::NameServers { id } | Output::Dns { id, .. } => {
-                let is_only = self.lookup.replace(*id).is_none();
-                Broken::unless(is_only, || "two requests of a lookup at a time".to_owned())
-            }
+            Output::NameServers { id } => self.look_up(stamp, *id, self.timing.lookup),
+            Output::Dns { id, .. } => self.look_up(stamp, *id, self.timing.lookup_try),
             Output::Open { id, to } => {
                 self.attempts.dials(stamp)?;
                 let transport = Transport {
                     to: to.clone(),
-                    dialled: self.stamp(now),
+                    dialled: stamp,
                     phase: Phase::Dialling,
                     reserve: Reserve::NotMade,
                     check: Check::NotPassed,
+                    checked: None,
+                    refused: None,
                 };
                 self.transports.insert(*id, transport);
                 Ok(())
@@ -47,7 +50,7 @@ impl Ledger {
                 Broken::unless(*limit > 0, || {
                     format!("no limit: {}", render_output(output))
                 })?;
-                self.request(now, output, *id, *on)
+                self.request(stamp, output, *id, *on)
             }
             Output::Cancel(id) => self.cancel(now, *id),
             Output::Close(id) => self.close(*id),
@@ -99,11 +102,6 @@ impl Ledger {
         Broken::unless(is_closed, || {
             "the transport of a session outlives it".to_owned()
         })?;
-        let mut in_flight = self.requests.values();
-        let stray = in_flight.find(|one| !belongs(state, one.what));
-        Broken::unless(stray.is_none(), || {
-            format!("{stray:?} is in flight while {state:?}")
-        })?;
         let is_over = self.is_closed || self.has_failed;
         Broken::unless(is_over || !self.is_closing, || {
             "told to close, and no `Closed` followed".to_owned()
@@ -117,8 +115,61 @@ impl Ledger {
         Broken::unless(!has_winner, || {
             "transports that lost are open beside the one whose check has passed".to_owned()
         })?;
-        self.sessions
-            .settled(self.stamp(now), self.timing.keep_alive, deadline)
+        self.sessions.settled(self.timing.keep_alive, stamped)?;
+        self.is_watched(state, stamped)?;
+        // Who has stopped does nothing any more, and is asked for nothing.
+        if state != Some(&State::Stopped) {
+            let served = || connection.call_metadata().generation;
+            self.tokens.settled(served)?;
+        }
+        Ok(())
+    }
+
+    /// What is in flight belongs to the state, and is given up in time.
+    fn is_watched(&self, state: Option<&State>, deadline: Option<Stamp>) -> Result<(), Broken> {
+        let ends_in_time =
+            |sent: Stamp, limit| deadline.is_some_and(|due| due.since(sent) <= limit);
+        for one in self.requests.values() {
+            Broken::unless(belongs(state, one.what), || {
+                format!("{one:?} is in flight while {state:?}")
+            })?;
+            let timing = &self.timing;
+            let limit = match one.what {
+                Request::Count => timing.count,
+                Request::Reserve => timing.reserve,
+                Request::Token => timing.token,
+                Request::CheckCompatibility
+                | Request::GetDescriptorSet
+                | Request::GetVersionInfo => timing.check,
+                // Of a session, the keep-alives on it are watched.
+                Request::Connect if state.is_none() => continue,
+                Request::Connect => timing.first_keep_alive,
+                Request::KeepAlive => timing.keep_alive,
+            };
+            Broken::unless(ends_in_time(one.sent, limit), || {
+                format!("{one:?} is in flight, and may be for longer than {limit:?}")
+            })?;
+        }
+        // A session looks nothing up and dials nobody.
+        if state.is_none() {
+            return Ok(());
+        }
+        let lookup = self.lookup.map(|asked| (asked.sent, asked.limit));
+        // Ids rise with time, so the first was dialled first.
+        let mut transports = self.transports.values();
+        let dialling = transports.find(|one| one.phase == Phase::Dialling);
+        let dialling = dialling.map(|one| (one.dialled, self.timing.open));
+        for (sent, limit) in [lookup, dialling].into_iter().flatten() {
+            Broken::unless(ends_in_time(sent, limit), || {
+                format!("{state:?}, and what is awaited may take longer than {limit:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn look_up(&mut self, sent: Stamp, id: Id, limit: Duration) -> Result<(), Broken> {
+        let is_only = self.lookup.replace(Asked { id, sent, limit }).is_none();
+        Broken::unless(is_only, || "two requests of a lookup at a time".to_owned())
     }
 
     fn is_silent_after_the_end(&mut self, output: &Output) -> Result<(), Broken> {
@@ -143,7 +194,7 @@ impl Ledger {
         })
     }
 
-    fn request(&mut self, now: Instant, output: &Output, id: Id, on: Id) -> Result<(), Broken> {
+    fn request(&mut self, mut sent: Stamp, output: &Output, id: Id, on: Id) -> Result<(), Broken> {
         if self.gone.as_ref().is_some_and(|(gone, _)| *gone == on) {
             self.may_be_dropped.push(id);
             return Ok(());
@@ -164,7 +215,9 @@ impl Ledger {
         )?;
         let may_carry = match what {
             Request::Count | Request::Reserve | Request::Token => false,
-            Request::CheckCompatibility | Request::GetDescriptorSet => self.was_refused,
+            Request::CheckCompatibility | Request::GetDescriptorSet => {
+                transport.refused == Some(what)
+            }
             Request::GetVersionInfo | Request::Connect | Request::KeepAlive => true,
         };
         Broken::unless(may_carry || !carries_credentials(output), || {
@@ -197,10 +250,18 @@ impl Ledger {
                 })?;
                 Broken::unless(is_only, || "a second token request in flight".to_owned())?;
             }
-            Request::Count => self.attempts.probes(self.stamp(now))?,
-            Request::CheckCompatibility | Request::GetDescriptorSet | Request::GetVersionInfo => {}
+            Request::Count => self.attempts.probes(sent)?,
+            Request::CheckCompatibility | Request::GetDescriptorSet | Request::GetVersionInfo => {
+                sent = *transport.checked.get_or_insert(sent);
+            }
         }
-        let pending = self.pending(output, what, on, now);
+        let pending = Pending {
+            on,
+            what,
+            sent,
+            connection_id: connection_id_of(output).map(Arc::from),
+            is_compatible: false,
+        };
         self.requests.insert(id, pending);
         Ok(())
     }
@@ -222,7 +283,7 @@ impl Ledger {
     }
 
     fn cancel(&mut self, now: Instant, id: Id) -> Result<(), Broken> {
-        if self.lookup.take_if(|lookup| *lookup == id).is_some() {
+        if self.lookup.take_if(|asked| asked.id == id).is_some() {
             return Ok(());
         }
         let Some(pending) = self.requests.remove(&id) else {
@@ -275,13 +336,19 @@ impl Ledger {
                 self.choices.end();
                 self.attempts.backs_off(stamp, *wait)
             }
-            Event::Resolving { .. } => self.attempts.begins(stamp),
-            Event::Connecting { candidates, .. } => {
+            Event::Resolving { attempt, .. } => self.attempts.looks_up(stamp, *attempt),
+            Event::Connecting {
+                attempt,
+                candidates,
+            } => {
                 self.choices.begins(candidates);
-                self.attempts.selects();
-                self.attempts.begins(stamp)
+                self.attempts.selects(stamp, *attempt)
             }
-            Event::Selected { server, .. } => self.choices.chooses(server),
+            Event::Selected { server, count } => self.choices.chooses(server, *count),
+            Event::Token { generation, .. } => {
+                self.tokens.told(*generation);
+                Ok(())
+            }
             Event::CandidateFailed { server, .. } => {
                 self.choices.fails(server);
                 Ok(())
@@ -298,8 +365,7 @@ impl Ledger {
             Event::LookupTryFailed { .. }
             | Event::Resolved { .. }
             | Event::LastGoodListUsed { .. }
-            | Event::ReserveFailed { .. }
-            | Event::Token { .. } => Ok(()),
+            | Event::ReserveFailed { .. } => Ok(()),
         }
     }
 
@@ -326,10 +392,6 @@ impl Ledger {
             let text = "connected without a live `Connect` stream";
             return Err(Broken(text.to_owned()));
         };
-        Broken::unless(
-            transport.check == Check::Passed || self.check_is_skipped,
-            || "connected without a passed check on the transport".to_owned(),
-        )?;
         let is_its_server = transport.to == session.server;
         let is_its_peer = transport.phase == Phase::Open(session.peer);
         Broken::unless(is_its_server && is_its_peer, || {

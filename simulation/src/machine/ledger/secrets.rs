@@ -22,7 +22,10 @@ impl Secrets {
         let body = String::from_utf8_lossy(body);
         let token = body.split(r#""access_token":""#).nth(1);
         if let Some(token) = token.and_then(|rest| rest.split('"').next()) {
-            self.0.truncate(MOST);
+            if self.0.len() == MOST {
+                // The first is that of the connection string.
+                self.0.remove(1);
+            }
             self.0.push(token.to_owned());
         }
     }
@@ -39,6 +42,7 @@ impl Secrets {
     }
 }
 
+/// How many are looked for.
 const MOST: usize = 8;
 
 /// What is shorter turns up in any text.

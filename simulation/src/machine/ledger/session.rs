@@ -32,7 +32,8 @@ impl Stamp {
 
     /// From an earlier stamp to this one, suspensions included.
     pub(super) fn since(self, earlier: Self) -> Duration {
-        self.at.saturating_duration_since(earlier.at) + (self.aged - earlier.aged)
+        let awake = self.at.saturating_duration_since(earlier.at);
+        awake.saturating_add(self.aged - earlier.aged)
     }
 }
 
@@ -183,9 +184,8 @@ impl Sessions {
     /// What holds while a session is live and everything has been put out.
     pub(super) fn settled(
         &self,
-        now: Stamp,
         threshold: Duration,
-        deadline: Option<Instant>,
+        deadline: Option<Stamp>,
     ) -> Result<(), Broken> {
         let Some(live) = &self.live else {
             return Ok(());
@@ -198,13 +198,9 @@ impl Sessions {
             (!live.answers_are_unknown).then_some((live.acknowledged, "acknowledged answer")),
         ];
         for (since, what) in clocks.into_iter().flatten() {
-            let age = now.since(since);
-            Broken::unless(age <= threshold, || {
-                format!("the newest {what} is {age:?} old")
-            })?;
-            let due = now.at + (threshold - age);
-            Broken::unless(deadline.is_some_and(|deadline| deadline <= due), || {
-                format!("the deadline does not watch the newest {what}, {age:?} old")
+            let is_watched = deadline.is_some_and(|due| due.since(since) <= threshold);
+            Broken::unless(is_watched, || {
+                format!("the deadline does not watch the newest {what}")
             })?;
         }
         Ok(())
