@@ -22,6 +22,8 @@ pub(super) struct Connected {
     session: Session,
     on: Id,
     stream: Id,
+    /// Of the credentials that the stream was opened with.
+    generation: u64,
     first_keep_alive: Instant,
     last_keep_alive: Instant,
     /// The sending of the newest acknowledged answer; `None` where the server takes no answers.
@@ -60,6 +62,7 @@ impl Connected {
         session: Session,
         on: Id,
         stream: Id,
+        generation: u64,
         registered: Instant,
         cx: &mut Context<R>,
     ) -> Phase {
@@ -74,6 +77,7 @@ impl Connected {
             session,
             on,
             stream,
+            generation,
             first_keep_alive: cx.now,
             last_keep_alive: cx.now,
             acknowledged: Some(registered),
@@ -217,7 +221,12 @@ impl Connected {
                 Ok(connection_id) => DropCause::ForeignKeepAlive { connection_id },
                 Err(text) => DropCause::MalformedKeepAlive(text),
             },
-            Reply::Finished(status) => DropCause::StreamEnded(status.clone()),
+            Reply::Finished(status) => {
+                if status.code == Code::Unauthenticated {
+                    cx.reject_token(self.generation);
+                }
+                DropCause::StreamEnded(status.clone())
+            }
             Reply::Failed(failure) => DropCause::StreamFailed(failure.clone()),
             Reply::NameServers(_)
             | Reply::Opened { .. }
@@ -267,17 +276,17 @@ impl Connected {
 
     /// Whether refused credentials can be, or have been, renewed: once.
     fn renews<R: Rng>(&mut self, generation: u64, status: &Status, cx: &mut Context<R>) -> bool {
+        cx.reject_token(generation);
         let Some(tokens) = &cx.tokens else {
             return false;
         };
-        if generation < tokens.generation() && tokens.token(cx.now).is_some() {
+        if tokens.token(cx.now).is_some() {
             // The refusal of an older token says nothing of the newest.
             self.pending = true;
             return true;
         }
         match self.refusal {
             Refusal::No => {
-                cx.reject_token(generation);
                 self.refusal = Refusal::Renewing(status.clone());
                 if self.token.is_none() {
                     self.token = Fetching::begin(self.on, cx);
@@ -401,6 +410,7 @@ impl Connected {
             session,
             on,
             stream,
+            generation,
             first_keep_alive,
             last_keep_alive,
             acknowledged,
@@ -421,6 +431,7 @@ impl Connected {
         form.value((server, peer));
         form.id(*on);
         form.id(*stream);
+        cx.write_generation(*generation, form);
         form.instant(*first_keep_alive);
         form.instant(*last_keep_alive);
         form.optional(*acknowledged, crate::NormalForm::instant);

@@ -129,6 +129,8 @@ struct Pending {
     sent: Stamp,
     /// Of `Connect`: the id it registers.
     connection_id: Option<Arc<str>>,
+    /// Of the token that it carries; 0 where it carries none.
+    generation: u64,
     /// Of a check: whether its message says that all is well.
     is_compatible: bool,
 }
@@ -376,6 +378,10 @@ impl Ledger {
         };
         if status == Some(Code::Unauthenticated) {
             transport.refused = Some(pending.what);
+            // Of a version it says less: that is unknown then.
+            if pending.what != Request::GetVersionInfo {
+                self.tokens.reject(pending.generation);
+            }
             self.choices.denies(server);
         }
         let may_refuse = match pending.what {

@@ -52,6 +52,10 @@ impl Handshaking {
         };
         let had_credentials = checking.is_authenticated();
         let can_renew = cx.tokens.is_some() && !self.renewed;
+        // A version that is refused again is unknown, and says no more of the token.
+        if had_credentials && (can_renew || checking.request() != Request::GetVersionInfo) {
+            cx.reject_token(generation);
+        }
         match &cx.config.credentials {
             Credentials::ApiKey(_) | Credentials::Client { .. }
                 if !had_credentials && !cx.lacks_token() =>
@@ -60,10 +64,7 @@ impl Handshaking {
                 Phase::Handshaking(self)
             }
             Credentials::Client { .. } if !had_credentials || can_renew => {
-                if had_credentials {
-                    self.renewed = true;
-                    cx.reject_token(generation);
-                }
+                self.renewed |= had_credentials;
                 self.await_token(cx)
             }
             Credentials::None | Credentials::ApiKey(_) | Credentials::Client { .. } => {

@@ -343,7 +343,7 @@ impl Handshaking {
                         peer,
                         generation: cx.stats.sessions + 1,
                     };
-                    return Connected::begin(session, on, stream, sent, cx);
+                    return Connected::begin(session, on, stream, generation, sent, cx);
                 }
                 Ok(other) => CallError::Malformed(format!(
                     "the first keep-alive is for another connection, {other:?}"
@@ -351,11 +351,11 @@ impl Handshaking {
                 Err(text) => CallError::Malformed(text),
             },
             Reply::Finished(status) if status.code == Code::Unauthenticated => {
+                cx.reject_token(generation);
                 if cx.tokens.is_none() || mem::replace(&mut self.renewed, true) {
                     let had_credentials = !matches!(cx.config.credentials, Credentials::None);
                     return self.refused(Request::Connect, status.clone(), had_credentials, cx);
                 }
-                cx.reject_token(generation);
                 self.step = Step::Proving {
                     on,
                     peer,

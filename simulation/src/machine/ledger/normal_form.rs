@@ -91,9 +91,11 @@ impl Ledger {
                 on,
                 what,
                 sent,
+                generation,
                 connection_id,
                 is_compatible,
             } = request;
+            form.value(tokens.behind(*generation));
             form.id(*on);
             form.value((what, is_compatible));
             form.value(self.stamp(now).since(*sent));

@@ -259,6 +259,10 @@ impl Ledger {
             on,
             what,
             sent,
+            generation: match carries_credentials(output) {
+                true => self.tokens.newest(),
+                false => 0,
+            },
             connection_id: connection_id_of(output).map(Arc::from),
             is_compatible: false,
         };

@@ -22,6 +22,11 @@ impl Tokens {
         self.is_news = true;
     }
 
+    /// The newest that was fetched.
+    pub(super) fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// The application tells of one that was rejected: of those that come later it knows nothing.
     pub(super) fn reject(&mut self, generation: u64) {
         self.rejected = self.rejected.max(generation.min(self.newest));
@@ -49,5 +54,10 @@ impl Tokens {
         } = self;
         // Both rise only, and what is served is the newest, or else the one before.
         form.value((newest - rejected).min(2));
+    }
+
+    /// How far a token is behind the newest; `None` of none.
+    pub(super) fn behind(&self, generation: u64) -> Option<u64> {
+        (generation > 0).then(|| (self.newest - generation).min(2))
     }
 }

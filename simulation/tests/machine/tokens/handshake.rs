@@ -266,6 +266,7 @@ fn a_check_that_refuses_a_cached_token_gets_one_new_token_and_no_more() {
     }
     assert_eq!(hand.state(), State::BackingOff);
     assert!(!hand.asks(Request::Token));
+    assert_eq!(hand.machine().call_metadata().generation, 0);
 }
 
 #[test]
@@ -335,6 +336,7 @@ fn connect_that_is_refused_gets_one_new_token_on_the_same_transport() {
 
     refused.reply(connect.id, unauthenticated());
     assert!(!refused.asks(Request::Token), "once");
+    assert_eq!(refused.machine().call_metadata().generation, 0);
     assert_refused(&mut refused, Request::Connect, true);
 }
 

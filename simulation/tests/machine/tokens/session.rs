@@ -213,6 +213,24 @@ fn a_second_refusal_of_an_answer_drops_the_session() {
     let (cause, _) = the_drop(&mut hand);
     assert!(matches!(cause, DropCause::Credentials(_)), "{cause}");
     assert!(hand.is_closed(live.transport));
+    assert_eq!(hand.machine().call_metadata().generation, 0, "never again");
+}
+
+#[test]
+fn a_stream_that_ends_for_want_of_credentials_has_its_token_served_never_again() {
+    for renewed in [false, true] {
+        let (mut hand, live) = live_client();
+        if renewed {
+            hand.input(Command::RefreshToken { rejected: 1 });
+            let token = hand.take(Request::Token, live.transport);
+            hand.reply(token, good("t2"));
+        }
+        hand.reply(live.stream, unauthenticated());
+        the_drop(&mut hand);
+        // Of a newer token, that says nothing.
+        let expected = if renewed { 2 } else { 0 };
+        assert_eq!(hand.machine().call_metadata().generation, expected);
+    }
 }
 
 #[test]
