@@ -210,6 +210,58 @@ fn a_part_of_a_contract_holds_what_its_services_reach_and_the_session() {
 }
 
 #[test]
+fn schemas_are_equal_where_they_declare_the_same() {
+    let (message, list, service) = (
+        "message M { int32 a = 1; }",
+        "enum E { X = 0; }",
+        "service S { rpc Go (M) returns (M); }",
+    );
+    let of = |parts: [&str; 3]| schema(&parts.concat());
+    let one = of([message, list, service]);
+    assert_eq!(one, of([service, list, message]));
+    for other in [
+        of(["message M { int32 b = 1; }", list, service]),
+        of(["message M { int32 a = 1; int32 b = 2; }", list, service]),
+        of([message, "enum E { Y = 0; }", service]),
+        of([message, "enum E { X = 0; Y = 1; }", service]),
+        of([message, "enum F { X = 0; }", service]),
+        of([
+            message,
+            list,
+            "service S { rpc Go (M) returns (stream M); }",
+        ]),
+        of([message, list, "service S {}"]),
+        of([message, list, ""]),
+        of([message, "", service]),
+        of(["message M { int32 a = 1; } message N {}", list, service]),
+    ] {
+        assert_ne!(one, other);
+        assert_ne!(other, one);
+    }
+}
+
+/// Only what is declared in a file that is not there may still be somewhere.
+#[test]
+fn what_a_file_has_lost_is_gone_whoever_imports_the_file() {
+    let set = |imported: &str| {
+        let file = |name: &str, content: String| ProtoFile {
+            name: name.to_owned(),
+            content: format!("syntax = \"proto3\"; package p; {content}"),
+        };
+        compilers::compiled(&[
+            file(
+                "a.proto",
+                "import \"b.proto\"; message A { B b = 1; }".to_owned(),
+            ),
+            file("b.proto", imported.to_owned()),
+        ])
+    };
+    let findings = diff(&set("message B {} message C {}"), &set("message B {}"));
+    let told: Vec<_> = findings.iter().map(|one| (one.kind, &*one.path)).collect();
+    assert_eq!(told, [(Kind::MessageRemoved, "p.C")]);
+}
+
+#[test]
 fn a_part_of_a_contract_extends_nothing_that_is_not_there() {
     let file = ProtoFile {
         name: "p.proto".to_owned(),

@@ -58,6 +58,15 @@ fn a_member_that_is_declared_twice_is_named() {
             "service S { rpc A (M) returns (M); rpc A (M) returns (N); }",
             "k.S/A",
         ),
+        // Of several, the smallest is named, wherever it stands.
+        (
+            "message A { string a = 1; string a = 2; } message B { string b = 1; string b = 2; }",
+            "k.A.a",
+        ),
+        (
+            "message B { string a = 1; string a = 2; } message A { string b = 1; string b = 2; }",
+            "k.A.b",
+        ),
     ] {
         let error = Schema::from_source_text(&format!("package k; {text}")).unwrap_err();
         assert_eq!(error, ContractError::DeclaredTwice(symbol.to_owned()));
