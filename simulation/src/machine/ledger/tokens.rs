@@ -9,7 +9,7 @@ use std::hash::Hasher;
 pub(super) struct Tokens {
     /// The newest that was fetched.
     newest: u64,
-    /// The newest that was rejected, by a server that the application called.
+    /// The newest that a server rejected, of the machine's requests or of the application's.
     rejected: u64,
     /// Something has changed, and what is served now was not looked at yet.
     is_news: bool,
@@ -27,7 +27,7 @@ impl Tokens {
         self.newest
     }
 
-    /// The application tells of one that was rejected: of those that come later it knows nothing.
+    /// One was rejected. Of those that come later, an application knows nothing.
     pub(super) fn reject(&mut self, generation: u64) {
         self.rejected = self.rejected.max(generation.min(self.newest));
         self.is_news = true;
