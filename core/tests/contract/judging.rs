@@ -163,6 +163,7 @@ fn a_newer_client_may_have_gained_data_and_nothing_else() {
     );
     assert_eq!(kinds(&newer.incompatibilities), [Kind::MethodRemoved]);
     assert!(!newer.is_compatible());
+    assert!(compare(&client, "2.0.0", &client, "1.9.0").is_compatible());
     for version in ["2.0.0", "2.1.0", "", "dev"] {
         let other = compare(&client, "2.0.0", &server, version);
         assert_eq!(other.missing_on_server, [], "{version}");
@@ -238,6 +239,24 @@ fn schemas_are_equal_where_they_declare_the_same() {
         assert_ne!(one, other);
         assert_ne!(other, one);
     }
+}
+
+/// A set may leave it to its reader whether a field's type is a message or an enum.
+#[test]
+fn the_kind_of_a_named_type_is_found_where_it_is_left_open() {
+    let told =
+        schema("message M { N n = 1; E e = 2; int32 a = 3; } message N {} enum E { X = 0; }");
+    let mut set = FileDescriptorSet::decode(told.descriptor_set().clone()).unwrap();
+    let mut opened = 0;
+    for field in &mut set.file[0].message_type[0].field {
+        if field.type_name.is_some() {
+            field.r#type = None;
+            opened += 1;
+        }
+    }
+    assert_eq!(opened, 2);
+    let open = Schema::from_descriptor_set(set.encode_to_vec()).unwrap();
+    assert_eq!(open, told);
 }
 
 /// Only what is declared in a file that is not there may still be somewhere.
