@@ -67,10 +67,7 @@ fn is_left_out_of_text(name: &[u8]) -> bool {
 
 /// `JOB_STATUS_Running` of `pkg.JobStatus` is `Running`.
 fn without_prefix<'a>(owner: &[u8], value: &'a [u8]) -> &'a [u8] {
-    match value.strip_prefix(&*prefix_of(owner)) {
-        Some(name) if !name.is_empty() => name,
-        Some(_) | None => value,
-    }
+    value.strip_prefix(&*prefix_of(owner)).unwrap_or(value)
 }
 
 /// What stands in front of those values of an enum that would clash without it: `JOB_STATUS_` for

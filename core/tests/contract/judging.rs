@@ -275,9 +275,16 @@ fn what_a_file_has_lost_is_gone_whoever_imports_the_file() {
             file("b.proto", imported.to_owned()),
         ])
     };
-    let findings = diff(&set("message B {} message C {}"), &set("message B {}"));
-    let told: Vec<_> = findings.iter().map(|one| (one.kind, &*one.path)).collect();
-    assert_eq!(told, [(Kind::MessageRemoved, "p.C")]);
+    let (whole, less) = (set("message B {} message C {}"), set("message B {}"));
+    // Nor does it matter that some other file is not there.
+    let mut lacking = FileDescriptorSet::decode(less.descriptor_set().clone()).unwrap();
+    lacking.file[0].dependency.push("c.proto".to_owned());
+    let lacking = Schema::from_descriptor_set(lacking.encode_to_vec()).unwrap();
+    for less in [less, lacking] {
+        let findings = diff(&whole, &less);
+        let told: Vec<_> = findings.iter().map(|one| (one.kind, &*one.path)).collect();
+        assert_eq!(told, [(Kind::MessageRemoved, "p.C")]);
+    }
 }
 
 #[test]
