@@ -89,3 +89,23 @@ pub(super) fn prefix_of(owner: &[u8]) -> Vec<u8> {
     prefix.push(b'_');
     prefix
 }
+
+#[cfg(test)]
+mod tests {
+    use super::prefix_of;
+
+    #[test]
+    fn words_of_a_name_are_parted_where_one_begins() {
+        for (name, prefix) in [
+            ("pkg.JobStatus", "JOB_STATUS_"),
+            ("Job", "JOB_"),
+            ("a.b.HTTPServerState", "HTTP_SERVER_STATE_"),
+            ("IOError2X", "IO_ERROR2_X_"),
+            ("ABTest", "AB_TEST_"),
+            ("OnTV", "ON_TV_"),
+            ("lower", "LOWER_"),
+        ] {
+            assert_eq!(prefix_of(name.as_bytes()), prefix.as_bytes(), "{name}");
+        }
+    }
+}

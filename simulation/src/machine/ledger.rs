@@ -378,8 +378,9 @@ impl Ledger {
         };
         if status == Some(Code::Unauthenticated) {
             transport.refused = Some(pending.what);
-            // Of a version it says less: that is unknown then.
-            if pending.what != Request::GetVersionInfo {
+            // Of a version it says less: that is unknown then. And where a deadline fired first, the
+            // machine may have given the request up.
+            if pending.what != Request::GetVersionInfo && !self.is_overdue {
                 self.tokens.reject(pending.generation);
             }
             self.choices.denies(server);

@@ -17,6 +17,9 @@ pub(super) struct Choices {
     /// Had sessions that were too short to be stable, since the last stable one; the newest last.
     /// Once all that are left rank behind, only that one still does for it.
     unstable: Vec<Endpoint>,
+    /// Of those, whoever may have got that other chance: nobody can tell from outside whether a
+    /// server whose transport is gone was still left.
+    doubtful: BTreeSet<Endpoint>,
     /// Chosen in vain in this attempt.
     out: BTreeSet<Endpoint>,
     /// Their transport did not come about in this attempt, or ended.
@@ -41,6 +44,7 @@ impl Choices {
             candidates: Vec::new(),
             failed: BTreeSet::new(),
             unstable: Vec::new(),
+            doubtful: BTreeSet::new(),
             out: BTreeSet::new(),
             gone: BTreeSet::new(),
             counts: BTreeMap::new(),
@@ -125,6 +129,7 @@ impl Choices {
     pub(super) fn lost(&mut self, server: &Endpoint, was_stable: bool) {
         self.end();
         self.unstable.retain(|other| !was_stable && other != server);
+        self.doubtful.retain(|other| !was_stable && other != server);
         if !was_stable {
             self.unstable.push(server.clone());
         }
@@ -133,23 +138,37 @@ impl Choices {
     /// Servers of short sessions get another chance where all that are left rank behind; but the
     /// newest does not.
     fn forgive(&mut self) {
-        let is_over = self.candidates.is_empty();
-        if !is_over && !self.candidates.iter().any(|server| self.is_best(server)) {
-            self.unstable.drain(..self.unstable.len().saturating_sub(1));
+        let Some((newest, others)) = self.unstable.split_last() else {
+            return;
+        };
+        let mut left = self.candidates.iter().filter(|one| !self.out.contains(one));
+        if self.candidates.is_empty() || self.candidates.iter().any(|one| self.is_best(one)) {
+            return;
+        }
+        if left.all(|server| self.surely_ranks_behind(server)) {
+            self.doubtful.clear();
+            self.unstable = vec![newest.clone()];
+        } else {
+            self.doubtful.extend(others.iter().cloned());
         }
     }
 
-    /// Whether a server is left and has not failed.
+    /// Whether a server is left for sure, and has not failed.
     fn is_best(&self, server: &Endpoint) -> bool {
-        self.is_left(server) && !self.ranks_behind(server)
+        self.is_left(server) && !self.may_rank_behind(server)
     }
 
     fn is_left(&self, server: &Endpoint) -> bool {
         !self.out.contains(server) && !self.gone.contains(server)
     }
 
-    fn ranks_behind(&self, server: &Endpoint) -> bool {
+    fn may_rank_behind(&self, server: &Endpoint) -> bool {
         self.failed.contains(server) || self.unstable.contains(server)
+    }
+
+    fn surely_ranks_behind(&self, server: &Endpoint) -> bool {
+        let is_unstable = self.unstable.contains(server) && !self.doubtful.contains(server);
+        self.failed.contains(server) || is_unstable
     }
 
     pub(super) fn connected(&mut self) {
@@ -164,6 +183,7 @@ impl Choices {
             candidates,
             failed,
             unstable,
+            doubtful,
             out,
             gone,
             counts,
@@ -178,7 +198,7 @@ impl Choices {
         form.value((candidates, failed, out, gone, counts));
         // Of those, only the newest is told apart.
         let all: BTreeSet<_> = unstable.iter().collect();
-        form.value((all, unstable.last()));
+        form.value((all, unstable.last(), doubtful));
         form.value((incompatible, denied, had_session));
         let began = began.filter(|_| !had_session && connect_timeout.is_some());
         form.value(began.map(|began| now.since(began)));
@@ -191,7 +211,7 @@ impl Choices {
         Broken::unless(is_candidate, || {
             format!("{server} is chosen, which is no candidate or out")
         })?;
-        let is_behind = self.ranks_behind(server);
+        let is_behind = self.surely_ranks_behind(server);
         let mut best = self.candidates.iter().filter(|other| self.is_best(other));
         let better = best.next().filter(|_| is_behind);
         Broken::unless(better.is_none(), || {
@@ -203,7 +223,7 @@ impl Choices {
         Broken::unless(is_told, || {
             format!("{server} is chosen for a count of {count:?}, and it told {told:?}")
         })?;
-        let is_rival = |other| self.is_left(other) && (is_behind || !self.ranks_behind(other));
+        let is_rival = |other| self.is_left(other) && (is_behind || !self.may_rank_behind(other));
         let rivals = self.counts.iter().filter(|(other, _)| is_rival(other));
         let lowest = rivals.map(|(_, count)| *count).min();
         let is_lowest = lowest.is_none_or(|lowest| count.is_some_and(|count| count <= lowest));
