@@ -10,9 +10,9 @@ mod requests;
 mod sessions;
 
 use super::{ChaCha8Rng, Connection, Input, Ledger, Output, drain};
-use crate::{Setup, http, id_of, ok, request_of, status, wire::connection_id_of};
+use crate::{Setup, endpoint, http, id_of, ok, request_of, status, wire::connection_id_of};
 use chronicle_connection::{
-    Code, Command, Endpoint, Event, Failure, FailureKind, Id, Reply, Request, WaitReason,
+    Code, Command, Event, Failure, FailureKind, Id, Reply, Request, WaitReason,
 };
 use lives::*;
 use rand_core::SeedableRng as _;
@@ -224,10 +224,6 @@ fn is_count(output: &Output) -> bool {
 
 fn is_dial(output: &Output) -> bool {
     matches!(output, Output::Open { .. })
-}
-
-fn server(name: &str) -> Endpoint {
-    Endpoint::new(chronicle_connection::Host::Name(name.to_owned()), 35000)
 }
 
 #[test]

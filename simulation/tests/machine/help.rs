@@ -109,6 +109,14 @@ pub(crate) fn live_on(hand: &mut Hand, live: Live, seconds: u64) {
     }
 }
 
+/// A stable session on a transport, and its end.
+pub(crate) fn live_and_lose(hand: &mut Hand, transport: Id) {
+    let live = pass(hand, transport);
+    live_on(hand, live, 7);
+    hand.take_all();
+    hand.reply(transport, closed());
+}
+
 /// Opens all dials and answers each count; `None` is an error of the server. Gives the transports.
 pub(crate) fn offer(hand: &mut Hand, counts: &[(&str, Option<u64>)]) -> Vec<Id> {
     let transports: Vec<Id> = counts

@@ -45,7 +45,7 @@ fn waits_that_are_not_drawn_anew() {
         for attempt in 1..=3 {
             let begins = Event::Connecting {
                 attempt,
-                candidates: vec![server("s1"), server("s2")],
+                candidates: vec![endpoint("s1"), endpoint("s2")],
             };
             // In a hurry, so that it need not wait.
             let began = life.steps[0].now;
@@ -215,7 +215,7 @@ fn an_attempt_that_is_not_the_next() {
         .breaks("attempt 2 comes after 0 others");
     let begins = Event::Connecting {
         attempt: 2,
-        candidates: vec![server("s1")],
+        candidates: vec![endpoint("s1")],
     };
     looked_up()
         .inserted(begins, |output| matches!(output, Output::Dns { .. }))

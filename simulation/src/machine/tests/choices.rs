@@ -6,7 +6,7 @@ use chronicle_connection::{FatalError, Strategy};
 #[test]
 fn a_server_that_captures() {
     let failed = Event::CandidateFailed {
-        server: server("s1"),
+        server: endpoint("s1"),
         cause: chronicle_connection::CandidateError::GoingAway { code: 0 },
     };
     let is_begin = |output: &Output| matches!(output, Output::Event(Event::Connecting { .. }));
@@ -34,7 +34,7 @@ fn with_choice(mut life: Life, name: &str, told: Option<u64>) -> Life {
         count,
     })) = choices.next_back()
     {
-        *chosen = server(name);
+        *chosen = endpoint(name);
         *count = told;
     }
     life
@@ -103,10 +103,10 @@ fn giving_up_without_a_reason() {
     let last = chronicle_connection::AttemptError::default();
     let refused_all = FatalError::Incompatible(chronicle_connection::AttemptError {
         lookup: None,
-        candidates: vec![(server("s1"), None), (server("s2"), None)],
+        candidates: vec![(endpoint("s1"), None), (endpoint("s2"), None)],
     });
     let credentials = FatalError::Credentials {
-        server: server("s1"),
+        server: endpoint("s1"),
         error: chronicle_connection::CredentialsError::Token(
             chronicle_connection::TokenError::NoSession,
         ),

@@ -133,7 +133,7 @@ fn a_token_that_was_rejected() {
 
 fn told(text: &str) -> Event {
     Event::ReserveFailed {
-        server: server("s1"),
+        server: endpoint("s1"),
         cause: chronicle_connection::CallError::Malformed(text.to_owned()),
     }
 }

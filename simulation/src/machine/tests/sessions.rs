@@ -41,7 +41,7 @@ fn with_session(life: Life, change: impl Fn(&mut Session)) -> Life {
             let mut request = ConnectRequest::decode(call.message.clone()).unwrap();
             let mut session = Session {
                 connection_id: request.connection_id.parse().unwrap(),
-                server: server("s1"),
+                server: endpoint("s1"),
                 peer: ([10, 0, 0, 1], 35000).into(),
                 generation: 1,
             };
@@ -57,7 +57,10 @@ fn with_session(life: Life, change: impl Fn(&mut Session)) -> Life {
 fn a_session_that_is_not_as_it_is_told() {
     type Change = fn(&mut Session);
     let changes: [(Change, &str); 4] = [
-        (|session| session.server = server("s2"), "to another server"),
+        (
+            |session| session.server = endpoint("s2"),
+            "to another server",
+        ),
         (|session| session.peer.set_port(1), "to another server"),
         (|session| session.generation = 7, "another generation"),
         (

@@ -6,10 +6,10 @@ mod listing;
 
 use crate::help::*;
 use chronicle_connection::{
-    AttemptError, Command, DnsTransport, DropCause, Endpoint, Event, FailureKind, FatalError, Host,
-    Id, LookupError, LookupErrorKind, NameServerError, Reply, Request, State, Strategy, WaitReason,
+    AttemptError, Command, DnsTransport, DropCause, Endpoint, Event, FailureKind, FatalError, Id,
+    LookupError, LookupErrorKind, NameServerError, Reply, Request, State, Strategy, WaitReason,
 };
-use chronicle_simulation::{DnsQuery, Hand, Setup, incompatible, ok};
+use chronicle_simulation::{DnsQuery, Hand, Setup, endpoint, incompatible, ok};
 use hickory_proto::{
     op::{Message, MessageType, ResponseCode},
     rr::{Name, RData, Record, rdata::SRV},
@@ -101,11 +101,7 @@ fn message(message: &Message) -> Reply {
 }
 
 fn names(servers: &[&str]) -> Vec<Endpoint> {
-    let endpoint = |server: &&str| {
-        let host = Host::Name((*server).to_owned());
-        Endpoint::new(host, chronicle_connection::DEFAULT_PORT)
-    };
-    servers.iter().map(endpoint).collect()
+    servers.iter().map(|server| endpoint(server)).collect()
 }
 
 /// The candidates of every attempt since the last time.
